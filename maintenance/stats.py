@@ -19,7 +19,8 @@ class RuleStats:
     record, or a branch that another atom lacks): the sharper the oracle, the fewer.  ``dropped_records``: of
     the records that were matched, those that are needed no more; each is dropped once.  ``opens``, ``nexts``
     and ``seeks`` are the operations of evaluation.  ``instances``: of a recursion, assignments of its rules
-    that came or went, counted by the first head of those that depend on each other.
+    that came or went, counted by the first head of those that depend on each other.  ``window_rows``: rows
+    of windows that were read, before and after.
     """
 
     strategy: str = "auto"
@@ -33,6 +34,7 @@ class RuleStats:
     nexts: int = 0
     seeks: int = 0
     instances: int = 0
+    window_rows: int = 0
     shadow_operations: int = 0  # of sampling another strategy, or preparing to go over to it
     recomputed: int = 0  # bodies that were evaluated again, for their budget was spent
     chosen: tuple[str, ...] = ()  # of strategy "auto": what each body was kept by

@@ -13,8 +13,12 @@ What comes out
 4. ``sum`` and ``avg`` are exact and rounded once, as aggregates are; all but ``first`` and ``last`` pass over
    NULL; of no value they are NULL, ``count`` is 0.
 
-Cost: a sort, O(n log n), then O(n) in whole-array operations; sums of floats and decimals, and of integers
-beyond 64 bits, take Python's integers, some microseconds a row; extremes of frames O(n log n).
+A *state* is what a window whose frames begin with the partition has to know of the rows before a place: with
+it the rows from there on have the values that they have among all (:class:`Known`).  Equal states are equal
+in Python.  Of numbering it is a number, of sums the exact number, of extremes a code.
+
+Cost: that of the order and the frames (:mod:`lftj.aggregates.window_frames`); sums of floats and decimals,
+and of integers beyond 64 bits, take Python's integers, some microseconds a row.
 
 Source: SQL:2003, 4.14.9.
 """
@@ -22,50 +26,74 @@ Source: SQL:2003, 4.14.9.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.aggregates.sum_values import decimal_scale, doubles
+from lftj.aggregates.window_frames import OrderedRows, Types, frames, least_places, order_keys
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
-from lftj.language.syntax import Constant, Frame, Variable, Window
-from lftj.storage.sorting import sorted_order
+from lftj.language.syntax import Constant, Variable, Window
 from lftj.values.domain import NULL_CODE
 from lftj.values.literals import NULL
 from lftj.values.names import NUMBERING, SHARES
 from lftj.values.schema import ColumnType
 
-Types = Mapping[str, ColumnType]
-
-_BEFORE_ALL, _BEHIND_ALL = -(2**63), 2**63 - 1
 EXACT = Context(prec=100)
 
+States = tuple[Any, ...]
+"""The state of each window of a head; None of those that have none."""
 
-def row_names(head: CheckedHead) -> tuple[str, ...]:
-    """What the rows of a head's windows hold: partition, order, then all else that it reads."""
-    first = head.windows[0]
-    read = [variable.name for window in head.windows for variable in window.variables]
-    by = [one.variable.name for one in first.by]
-    return tuple(dict.fromkeys([*(one.name for one in first.per), *by, *head.variables, *read]))
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of rows of partitions that are not there, by number of the partition."""
+
+    before: Sequence[States]
+    """Of the rows before the first."""
+    totals: Sequence[States]
+    """Of all rows of the partition, as far as windows read these (:func:`is_total`)."""
+
+
+def is_carried(window: Window) -> bool:
+    """Whether its frames begin with the partition: so its value needs no more of what is before than a state.
+
+    >>> from lftj.language.syntax import Frame, SortKey
+    >>> by = (SortKey(Variable("v")),)
+    >>> is_carried(Window("rank", (), (), by)), is_carried(Window("count", (), (), by, Frame("rows", -1, 0)))
+    (True, False)
+    """
+    if window.function in ("lag", "lead"):
+        return False
+    return window.function in NUMBERING or window.frame is None or window.frame.first is None
+
+
+def is_total(window: Window) -> bool:
+    """Whether its value needs the state behind the last row of the partition.
+
+    >>> is_total(Window("sum", (Variable("v"),), (), ()))
+    True
+    """
+    if window.function in NUMBERING:
+        return window.function in ("ntile", *SHARES)
+    last = (
+        None if window.frame is None and not window.by else 0 if window.frame is None else window.frame.last
+    )
+    return is_carried(window) and last is None
 
 
 def windowed(
-    head: CheckedHead,
-    types: Types,
-    columns: Sequence[np.ndarray],
-    weights: np.ndarray,
-    left_out: tuple[int, int] = (0, 0),
+    head: CheckedHead, types: Types, columns: Sequence[np.ndarray], weights: np.ndarray
 ) -> list[np.ndarray]:
     """The tuples of a head with windows, one for each row; where only some are kept, for these.
 
-    ``columns``: int64 codes of :func:`row_names`; rows are distinct, their weights above 0.  ``left_out``: so
-    many rows at the beginning and at the end have no tuple.
+    ``columns``: int64 codes of :func:`~lftj.aggregates.window_frames.row_names`; rows are distinct, their
+    weights above 0.
     Raises RangeError where a sum does not fit its type.
 
     >>> from lftj.values.schema import Column, Schema
@@ -78,172 +106,179 @@ def windowed(
     >>> [column.tolist() for column in windowed(head, {"v": integer}, [np.array([5, 7])], np.array([1, 2]))]
     [[7, 7, 5], [1, 1, 3]]
     """
-    names = row_names(head)
-    found = dict(zip(names, columns, strict=True))
-    if int(weights.max(initial=1)) > 1:
-        rows = np.repeat(np.arange(len(weights)), weights)
-        found = {name: column[rows] for name, column in found.items()}
-    ordered = _Ordered.of(head, types, found)
-    kept = [ordered.codes[name] for name in head.variables]
-    for window, column in zip(head.windows, head.schema.columns[len(head.variables) :], strict=True):
-        codes = _values(window, ordered, column.type)
-        if column.type.nullable and (codes == NULL_CODE).any():
-            column.type.domain.keep_null()
-        kept.append(codes)
-    first, last = left_out
-    kept = [column[first : len(ordered) - last] for column in kept]
-    most = [window.most for window in head.windows if window.most is not None]
-    if most:
-        fits = ordered.numbers <= min(most)
-        kept = [column[fits] for column in kept]
-    return kept
+    return tuples_of(head, OrderedRows.of(head, types, columns, weights))
+
+
+def tuples_of(
+    head: CheckedHead, rows: OrderedRows, known: Known | None = None, kept: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """The tuples of ``kept`` rows, all where nothing is said; see :func:`windowed`."""
+    fits = np.ones(len(rows), bool) if kept is None else kept.copy()
+    found = [rows.codes[name] for name in head.variables]
+    declared = [column.type for column in head.schema.columns[len(head.variables) :]]
+    for number, (window, type_) in enumerate(zip(head.windows, declared, strict=True)):
+        codes = _values(
+            window, rows, type_, _framed(number, window, rows, known), _sizes(number, window, rows, known)
+        )
+        if window.most is not None:
+            fits &= codes <= window.most
+        found.append(codes)
+    if not fits.all():
+        found = [column[fits] for column in found]
+    for type_, codes in zip(declared, found[len(head.variables) :], strict=True):
+        if type_.nullable and (codes == NULL_CODE).any():
+            type_.domain.keep_null()
+    return found
+
+
+def states_of(
+    head: CheckedHead,
+    rows: OrderedRows,
+    spans: tuple[np.ndarray, np.ndarray, np.ndarray],
+    before: Sequence[States] | None = None,
+) -> list[States]:
+    """The states behind some spans of rows.
+
+    ``spans``: int64, where each begins, which is where a partition does, where it ends, and the number of the
+    partition.  ``before``: the states before each partition; nothing is before them if None.
+
+    >>> from lftj.values.schema import Column, Schema
+    >>> from lftj.values.domains import Domains
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64())
+    >>> windows = Window("max", (Variable("v"),), (), ()), Window("count", (), (), ())
+    >>> head = CheckedHead("h", (), None, Schema(()), (0, 0), windows)
+    >>> rows = OrderedRows.of(head, {"v": integer}, [np.array([5, 7])], np.array([1, 2]))
+    >>> states_of(head, rows, (np.zeros(3, int), np.array([0, 1, 3]), np.zeros(3, int)))
+    [(None, 0), (5, 1), (7, 3)]
+    """
+    first, last, parts = spans
+    found: list[Sequence[Any]] = []
+    for number, window in enumerate(head.windows):
+        carried = None if before is None else [states[number] for states in before]
+        if is_carried(window):
+            found.append(_states(window, rows, _Spans(first, last, parts, carried)))
+        else:
+            found.append([None] * len(first))
+    return list(zip(*found, strict=True))
 
 
 @dataclass(frozen=True)
-class _Ordered:
-    """Rows in the order of partitions, and in each of ``by:``; all arrays have a row each, int64."""
+class _Spans:
+    """Spans of rows, and the states that go before them."""
 
-    head: CheckedHead
-    types: Types
-    codes: dict[str, np.ndarray]
-    starts: np.ndarray  # of the partition
-    ends: np.ndarray
-    peer_starts: np.ndarray
-    peer_ends: np.ndarray
-
-    @classmethod
-    def of(cls, head: CheckedHead, types: Types, codes: Mapping[str, np.ndarray]) -> _Ordered:
-        first = head.windows[0]
-        n = len(next(iter(codes.values())))
-        per = [codes[variable.name] for variable in first.per]
-        by = [
-            order_keys(codes[one.variable.name], types[one.variable.name], one.descending, one.nulls_first)
-            for one in first.by
-        ]
-        ordering = {variable.name for variable in (*first.per, *(one.variable for one in first.by))}
-        rest = [order_keys(codes[name], types[name]) for name in codes if name not in ordering]
-        order = sorted_order([*per, *by, *rest])
-        starts, ends = _runs([column[order] for column in per], n)
-        peer_starts, peer_ends = _runs([column[order] for column in (*per, *by)], n)
-        sorted_codes = {name: column[order] for name, column in codes.items()}
-        return cls(head, types, sorted_codes, starts, ends, peer_starts, peer_ends)
-
-    def __len__(self) -> int:
-        return len(self.starts)
+    first: np.ndarray
+    last: np.ndarray
+    parts: np.ndarray
+    carried: Sequence[Any] | None
+    """By number of the partition; None: nothing goes before them."""
 
     @property
-    def numbers(self) -> np.ndarray:
-        """Of each row in its partition, from 1."""
-        return np.arange(1, len(self) + 1) - self.starts
+    def lengths(self) -> np.ndarray:
+        return self.last - self.first
 
-    @property
-    def peer_numbers(self) -> np.ndarray:
-        """Of each row's peers among the groups of peers, over all partitions, from 0."""
-        first = self.peer_starts == np.arange(len(self))
-        return np.cumsum(first) - 1
+    def base(self) -> Any:
+        """The number that the state is, of each span."""
+        return 0 if self.carried is None else np.array(self.carried, np.int64)[self.parts]
 
 
-def order_keys(
-    codes: np.ndarray, type_: ColumnType, descending: bool = False, nulls_first: bool = False
+def _framed(number: int, window: Window, rows: OrderedRows, known: Known | None) -> _Spans:
+    """The frame of each row."""
+    if known is not None and is_total(window) and window.function not in NUMBERING:
+        return _Spans(rows.starts, rows.starts, rows.parts, [states[number] for states in known.totals])
+    carried = None
+    if known is not None and is_carried(window):
+        carried = [states[number] for states in known.before]
+    if window.function in (*NUMBERING, "lag", "lead"):
+        return _Spans(rows.starts, np.arange(len(rows)), rows.parts, carried)
+    return _Spans(*frames(window, rows), rows.parts, carried)
+
+
+def _sizes(number: int, window: Window, rows: OrderedRows, known: Known | None) -> np.ndarray:
+    """How many rows the partition of each row has, where a window numbers rows by that."""
+    if known is None or not (window.function in NUMBERING and is_total(window)):
+        return rows.ends - rows.starts
+    return np.array([states[number] for states in known.totals], np.int64)[rows.parts]
+
+
+def _values(
+    window: Window, rows: OrderedRows, declared: ColumnType, spans: _Spans, sizes: np.ndarray
 ) -> np.ndarray:
-    """Numbers in the order of the codes' values, that of NULL before or behind all."""
-    missing = codes == NULL_CODE if type_.nullable else np.zeros(len(codes), bool)
-    keys = codes
-    if not type_.domain.ordered:
-        keys = np.zeros(len(codes), np.int64)
-        keys[~missing], _ = type_.domain.places(codes[~missing])
-    keys = ~keys if descending else keys.copy()
-    keys[missing] = _BEFORE_ALL if nulls_first else _BEHIND_ALL
-    return keys
-
-
-def order_codes(
-    keys: np.ndarray, type_: ColumnType, descending: bool = False, nulls_first: bool = False
-) -> np.ndarray:
-    """The codes that :func:`order_keys` made keys of, in an ordered domain."""
-    codes = ~keys if descending else keys
-    if not type_.nullable:
-        return codes
-    return np.where(keys == (_BEFORE_ALL if nulls_first else _BEHIND_ALL), NULL_CODE, codes)
-
-
-def _runs(columns: Sequence[np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the run of equal rows begins in which each row stands, and where it ends."""
-    begins = np.zeros(n, bool)
-    begins[:1] = True
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    firsts = np.flatnonzero(begins)
-    lengths = np.diff(np.append(firsts, n))
-    return np.repeat(firsts, lengths), np.repeat(firsts + lengths, lengths)
-
-
-def _values(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
     """The codes of a window's values."""
     function = window.function
-    if function == "rank":
-        return rows.peer_starts - rows.starts + 1
-    if function == "dense_rank":
-        groups = rows.peer_numbers
-        return groups - groups[rows.starts] + 1
-    if function == "ntile":
-        return _parts(window, rows)
-    if function in SHARES:
-        return declared.encode(pa.array(_shares(function, rows)))
     if function in NUMBERING:
-        return rows.numbers
+        place = spans.lengths + spans.base()
+        peers = rows.peer_starts - np.arange(len(rows)), rows.peer_ends - np.arange(len(rows))
+        if function == "rank":
+            return place + peers[0] + 1
+        if function == "dense_rank":
+            return _n_groups(rows, spans.first, spans.last + 1) + spans.base()
+        if function == "ntile":
+            return _parts(window, place, sizes)
+        if function == "percent_rank":
+            return _encoded(pa.array((place + peers[0]) / np.maximum(sizes - 1, 1)), declared)
+        if function == "cume_dist":
+            return _encoded(pa.array((place + peers[1]) / sizes), declared)
+        return place + 1
     if function in ("lag", "lead"):
         return _shifted(window, rows, declared)
-    first, last = _frames(window, rows)
-    if not window.arguments:
-        return last - first
-    argument, *number = window.arguments
-    assert isinstance(argument, Variable)
-    codes, type_ = rows.codes[argument.name], rows.types[argument.name]
-    if function in ("first", "last"):
-        place = first if function == "first" else last - 1
-        return _taken(codes, np.where(last > first, place, -1))
-    if function == "nth":
-        assert isinstance(number[0], Constant) and isinstance(number[0].value, int)
-        place = first + number[0].value - 1
-        return _taken(codes, np.where(place < last, place, -1))
-    known = codes != NULL_CODE if type_.nullable else np.ones(len(codes), bool)
-    counts = _added(known.astype(np.int64), first, last)
     if function == "count":
-        return counts
-    if function in ("min", "max"):
-        keys = order_keys(codes, type_, descending=function == "max")
-        places = _least_places(keys, first, last)
-        return _taken(codes, np.where(counts > 0, places, -1))
-    return _sums(window, codes, known, (type_, declared), first, last, counts)
+        return _count(window, rows, spans)
+    if function in ("sum", "avg"):
+        return _sums(window, rows, spans, declared)
+    codes, there = _picked(window, rows, spans)
+    return np.where(there, codes, NULL_CODE)
 
 
-def _parts(window: Window, rows: _Ordered) -> np.ndarray:
+def _states(window: Window, rows: OrderedRows, spans: _Spans) -> list[Any]:
+    """The state behind each span."""
+    function = window.function
+    if function == "dense_rank":
+        return (_n_groups(rows, spans.first, spans.last) + spans.base()).tolist()
+    if function in NUMBERING:
+        return (spans.lengths + spans.base()).tolist()
+    if function == "count":
+        return _count(window, rows, spans).tolist()
+    if function in ("sum", "avg"):
+        totals, counts, specials, _ = _added_up(window, rows, spans)
+        if function == "sum":
+            counts = np.minimum(counts, 1)  # whether there is a value: of more the sum does not depend
+        return list(zip(totals, counts.tolist(), specials.tolist(), strict=True))
+    codes, there = _picked(window, rows, spans)
+    picked = [
+        code if is_there else None for code, is_there in zip(codes.tolist(), there.tolist(), strict=True)
+    ]
+    if function != "nth":
+        return picked
+    passed = np.minimum(spans.lengths + _passed(spans), _nth_of(window)).tolist()
+    return list(zip(passed, picked, strict=True))
+
+
+def _n_groups(rows: OrderedRows, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """How many groups of peers each span has."""
+    if not len(rows):
+        return np.zeros(len(first), np.int64)
+    groups = rows.peer_numbers
+    at = np.minimum(first, len(groups) - 1)
+    return np.where(last > first, groups[last - 1] - groups[at] + 1, 0)
+
+
+def _parts(window: Window, place: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """``ntile``: the first parts have a row more where the rows can't be shared out evenly."""
     (number,) = window.arguments
     assert isinstance(number, Constant) and isinstance(number.value, int)
-    each, more = np.divmod(rows.ends - rows.starts, number.value)
-    place = rows.numbers - 1
+    each, more = np.divmod(sizes, number.value)
     in_larger = more * (each + 1)
     behind = more + (place - in_larger) // np.maximum(each, 1)
     return np.where(place < in_larger, place // (each + 1), behind) + 1
 
 
-def _shares(function: str, rows: _Ordered) -> np.ndarray:
-    """Of the rows of the partition: those before the row, of all others; those up to its peers, of all."""
-    sizes = rows.ends - rows.starts
-    if function == "cume_dist":
-        return (rows.peer_ends - rows.starts) / sizes
-    return (rows.peer_starts - rows.starts) / np.maximum(sizes - 1, 1)
-
-
-def _shifted(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray:
+def _shifted(window: Window, rows: OrderedRows, declared: ColumnType) -> np.ndarray:
     argument, *more = window.arguments
     assert isinstance(argument, Variable)
     away: Any = more[0].value if more and isinstance(more[0], Constant) else 1
     places = np.arange(len(rows)) + (away if window.function == "lead" else -away)
     inside = (places >= rows.starts) & (places < rows.ends)
-    found = _taken(rows.codes[argument.name], np.where(inside, places, -1))
+    found = np.where(inside, _taken(rows.codes[argument.name], places), NULL_CODE)
     if len(more) < 2:
         return found
     default = more[1]
@@ -254,143 +289,106 @@ def _shifted(window: Window, rows: _Ordered, declared: ColumnType) -> np.ndarray
 
 
 def _taken(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The codes at places, NULL at -1."""
+    """The codes at places; beyond all rows any."""
     if not len(codes):
-        return codes
-    return np.where(places >= 0, codes[np.maximum(places, 0)], NULL_CODE)
+        return np.full(len(places), NULL_CODE)
+    return codes[np.clip(places, 0, len(codes) - 1)]
 
 
-# -- frames -------------------------------------------------------------------------
+def _argument(window: Window, rows: OrderedRows) -> tuple[np.ndarray, ColumnType, np.ndarray]:
+    """The codes of what a window reads, their type, and which are no NULL."""
+    argument = window.arguments[0]
+    assert isinstance(argument, Variable)
+    codes, type_ = rows.codes[argument.name], rows.types[argument.name]
+    return codes, type_, codes != NULL_CODE if type_.nullable else np.ones(len(codes), bool)
 
 
-def _frames(window: Window, rows: _Ordered) -> tuple[np.ndarray, np.ndarray]:
-    """The half-open range of rows that each row's frame holds."""
-    frame = window.frame
-    if frame is None:
-        return rows.starts, rows.peer_ends if window.by else rows.ends
-    at = np.arange(len(rows))
-    if frame.unit == "rows":
-        first = rows.starts if frame.first is None else at + int(frame.first)
-        last = rows.ends if frame.last is None else at + int(frame.last) + 1
-    elif frame.unit == "groups":
-        first, last = _of_groups(frame, rows)
+def _count(window: Window, rows: OrderedRows, spans: _Spans) -> np.ndarray:
+    if not window.arguments:
+        return spans.lengths + spans.base()
+    _, _, known = _argument(window, rows)
+    return _added(known.astype(np.int64), spans) + spans.base()
+
+
+# -- one value of a frame -----------------------------------------------------------
+
+
+def _nth_of(window: Window) -> int:
+    number = window.arguments[1]
+    assert isinstance(number, Constant) and isinstance(number.value, int)
+    return number.value
+
+
+def _passed(spans: _Spans) -> Any:
+    """Of ``nth``: how many rows are before the spans, as far as they are counted."""
+    return 0 if spans.carried is None else np.array([one[0] for one in spans.carried], np.int64)[spans.parts]
+
+
+def _picked(window: Window, rows: OrderedRows, spans: _Spans) -> tuple[np.ndarray, np.ndarray]:
+    """``first``, ``last``, ``nth``, ``min`` and ``max``: the codes, and whether there is such a row."""
+    function = window.function
+    codes, type_, known = _argument(window, rows)
+    there = spans.last > spans.first
+    if function in ("min", "max"):
+        keys = order_keys(codes, type_, descending=function == "max")
+        there = _added(known.astype(np.int64), spans) > 0
+        places = least_places(keys, spans.first, spans.last)
+    elif function == "nth":
+        places = spans.first + _nth_of(window) - 1 - _passed(spans)
+        there = (places >= spans.first) & (places < spans.last)
     else:
-        first, last = _of_range(frame, window, rows)
-    first, last = np.clip(first, rows.starts, rows.ends), np.clip(last, rows.starts, rows.ends)
-    return first, np.maximum(first, last)
-
-
-def _of_groups(frame: Frame, rows: _Ordered) -> tuple[np.ndarray, np.ndarray]:
-    groups, n = rows.peer_numbers, len(rows)
-    begins = np.append(np.flatnonzero(rows.peer_starts == np.arange(n)), n)
-
-    def start(number: np.ndarray) -> np.ndarray:
-        return begins[np.clip(number, 0, len(begins) - 1)]
-
-    first = rows.starts if frame.first is None else start(groups + int(frame.first))
-    last = rows.ends if frame.last is None else start(groups + int(frame.last) + 1)
-    return first, last
-
-
-def _of_range(frame: Frame, window: Window, rows: _Ordered) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose order value is within a distance; of a NULL its peers are, and what an open end adds."""
-    first = rows.starts if frame.first is None else rows.peer_starts
-    last = rows.ends if frame.last is None else rows.peer_ends
-    if not frame.first and not frame.last:
-        return first, last
-    (order,) = window.by
-    name = order.variable.name
-    codes, type_ = rows.codes[name], rows.types[name]
-    values = _exact_numbers(codes, type_)
-    if order.descending:
-        values = [None if value is None else -value for value in values]
-    first, last = first.copy(), last.copy()
-    begin, n = 0, len(rows)
-    while begin < n:
-        end = int(rows.ends[begin])
-        known = [row for row in range(begin, end) if values[row] is not None]
-        for end_of, offset in ((first, frame.first), (last, frame.last)):
-            if offset and known:
-                _move(end_of, values, known, Fraction(offset), behind=end_of is last)
-        begin = end
-    return first, last
-
-
-def _exact_numbers(codes: np.ndarray, type_: ColumnType) -> list[Fraction | None]:
-    """The values of codes as exact numbers; None for NULL, NaN and infinities."""
-    if type_.domain.name not in ("float", "decimal"):  # codes count units
-        return [None if type_.nullable and code == NULL_CODE else Fraction(code) for code in codes.tolist()]
-    values = type_.domain.decode(codes, type_.arrow).to_pylist()
-    return [None if one is None or not math.isfinite(one) else Fraction(one) for one in values]
-
-
-def _move(
-    ends: np.ndarray, values: list[Fraction | None], known: list[int], offset: Fraction, behind: bool
-) -> None:
-    """Set the frame's end of every row to where its value and the offset come to; values ascend."""
-    place, stop = known[0], known[-1] + 1
-    for row in known:
-        wanted = values[row] + offset  # type: ignore[operator]
-        while place < stop and (values[place] < wanted or (behind and values[place] == wanted)):  # type: ignore[operator]
-            place += 1
-        ends[row] = place
-
-
-def _least_places(keys: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Where the least key of each range stands, the first of equal ones; of an empty range any place.
-
-    By a table of the least of all stretches of 1, 2, 4, ... rows.
-    """
-    n = len(keys)
-    if not n:
-        return first
-    levels = [np.arange(n)]
-    length = 1
-    longest = int((last - first).max(initial=1))
-    while 2 * length <= longest:
-        known = levels[-1]
-        left, right = known[: n - 2 * length + 1], known[length : n - length + 1]
-        levels.append(np.where(keys[right] < keys[left], right, left))
-        length *= 2
-    lengths = np.maximum(last - first, 1)
-    level = np.frexp(lengths.astype(np.float64))[1] - 1
-    found = np.zeros(n, np.int64)
-    for number, known in enumerate(levels):
-        rows = np.flatnonzero((level == number) & (last > first))
-        left, right = known[first[rows]], known[last[rows] - (1 << number)]
-        found[rows] = np.where(keys[right] < keys[left], right, left)
-    return found
+        places = spans.first if function == "first" else spans.last - 1
+    found = _taken(codes, places)
+    if spans.carried is None:
+        return found, there
+    carried = [one[1] if function == "nth" else one for one in spans.carried]
+    before = np.array([NULL_CODE if one is None else one for one in carried], np.int64)[spans.parts]
+    was_there = np.array([one is not None for one in carried])[spans.parts]
+    if function in ("first", "nth"):
+        taken = was_there
+    elif function == "last":
+        taken = was_there & ~there
+    else:
+        taken = was_there & ~there
+        both = np.flatnonzero(was_there & there)
+        keys = order_keys(np.append(before[both], found[both]), type_, descending=function == "max")
+        taken[both] = keys[: len(both)] <= keys[len(both) :]
+    return np.where(taken, before, found), there | was_there
 
 
 # -- sums ---------------------------------------------------------------------------
 
 
-def _added(numbers: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """The sum of the numbers of each range; of any type with exact sums."""
+def _added(numbers: np.ndarray, spans: _Spans) -> np.ndarray:
+    """The sum of the numbers of each span; of any type with exact sums."""
     sums = np.zeros(len(numbers) + 1, numbers.dtype)
     np.cumsum(numbers, out=sums[1:])
-    return sums[last] - sums[first]
+    return sums[spans.last] - sums[spans.first]
 
 
-def _sums(
-    window: Window,
-    codes: np.ndarray,
-    known: np.ndarray,
-    types: tuple[ColumnType, ColumnType],
-    first: np.ndarray,
-    last: np.ndarray,
-    counts: np.ndarray,
-) -> np.ndarray:
-    """``sum`` and ``avg``; ``types``: of the argument and of the result."""
-    type_, declared = types
-    name = type_.domain.name
-    specials = np.zeros(len(codes))
-    unit = 1  # of a value there are so many whole numbers
+_FLOAT_UNIT = 2**1074
+_SAFE_SUM = 2.0**62
+_INFINITE, _NEGATIVE_INFINITE, _NAN = 1, 2, 4
+_SPECIAL_SUMS = np.array([0.0, np.inf, -np.inf, *[np.nan] * 5])
+"""Of what there is of these, as a sum of theirs."""
+
+
+def _added_up(
+    window: Window, rows: OrderedRows, spans: _Spans
+) -> tuple[list[int], np.ndarray, np.ndarray, int]:
+    """The sum of each span as a whole number, how many values it has, and which specials.
+
+    Returns the unit, too: so many whole numbers are a value of 1.
+    """
+    codes, type_, known = _argument(window, rows)
+    name, unit = type_.domain.name, 1
+    counts = _added(known.astype(np.int64), spans)
+    specials = np.zeros(len(spans.first), np.int64)
     if name == "float":
         values = np.where(known, doubles(np.where(known, codes, 0), type_), 0.0)
         finite = np.isfinite(values)
         if not finite.all():
-            specials = _special_sums(values, first, last)
+            specials = _specials(values, spans)
         unit = _FLOAT_UNIT
         numbers = _objects([_in_float_units(value) for value in np.where(finite, values, 0.0).tolist()])
     elif name == "decimal":
@@ -402,27 +400,46 @@ def _sums(
         numbers = np.where(known, codes, 0)
         if np.abs(numbers.astype(np.float64)).sum() >= _SAFE_SUM:
             numbers = numbers.astype(object)
-    parts = zip(_added(numbers, first, last).tolist(), counts.tolist(), specials.tolist(), strict=True)
-    if window.function == "avg" or name == "float":
-        by_count = window.function == "avg"
+    totals = _added(numbers, spans)
+    if spans.carried is not None:
+        before = _objects([one[0] for one in spans.carried])
+        counts = counts + np.array([one[1] for one in spans.carried], np.int64)[spans.parts]
+        specials = specials | np.array([one[2] for one in spans.carried], np.int64)[spans.parts]
+        totals = totals.astype(object) + before[spans.parts]
+    return totals.tolist(), counts, specials, unit
+
+
+def _specials(values: np.ndarray, spans: _Spans) -> np.ndarray:
+    """Which of NaN and infinities each span has."""
+    found = np.zeros(len(spans.first), np.int64)
+    marks = (values == np.inf, _INFINITE), (values == -np.inf, _NEGATIVE_INFINITE), (np.isnan(values), _NAN)
+    for there, bit in marks:
+        found[_added(there.astype(np.int64), spans) > 0] |= bit
+    return found
+
+
+def _sums(window: Window, rows: OrderedRows, spans: _Spans, declared: ColumnType) -> np.ndarray:
+    """``sum`` and ``avg``."""
+    totals, counts, specials, unit = _added_up(window, rows, spans)
+    known = (counts > 0).tolist()
+    if window.function == "avg" or declared.domain.name == "float":
+        divisors = counts.tolist() if window.function == "avg" else [1] * len(known)
+        parts = zip(totals, divisors, _SPECIAL_SUMS[specials].tolist(), known, strict=True)
         doubled = [
-            special + _quotient(total, unit * (n if by_count else 1)) if n else None
-            for total, n, special in parts
+            special + _quotient(total, unit * n) if is_known else None
+            for total, n, special, is_known in parts
         ]
-        return declared.encode(pa.array(doubled, pa.float64()))
-    totals = [total if n else None for total, n, _ in parts]
+        return _encoded(pa.array(doubled, pa.float64()), declared)
+    whole = [total if is_known else None for total, is_known in zip(totals, known, strict=True)]
     try:
-        if name == "decimal":
-            whole = [None if one is None else Decimal(one).scaleb(-digits, EXACT) for one in totals]
-            return declared.encode(pa.array(whole, declared.arrow))
-        return declared.encode(pa.array(totals, pa.int64()).cast(declared.arrow))
+        if declared.domain.name == "decimal":
+            digits = decimal_scale(declared)
+            decimals = [None if one is None else Decimal(one).scaleb(-digits, EXACT) for one in whole]
+            return _encoded(pa.array(decimals, declared.arrow), declared)
+        return _encoded(pa.array(whole, pa.int64()).cast(declared.arrow), declared)
     except (pa.ArrowInvalid, OverflowError):
         call = f"{window.function}({window.arguments[0].name})"  # type: ignore[union-attr]
         raise RangeError(f"{call} of a frame does not fit type {declared.arrow}") from None
-
-
-_FLOAT_UNIT = 2**1074
-_SAFE_SUM = 2.0**62
 
 
 def _in_float_units(value: float) -> int:
@@ -437,16 +454,6 @@ def _quotient(dividend: int, divisor: int) -> float:
         return dividend / divisor
     except OverflowError:
         return math.copysign(math.inf, dividend)
-
-
-def _special_sums(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Of each range what NaN and infinities in it add up to, 0 without any."""
-    sums = np.zeros(len(values))
-    for special in (np.inf, -np.inf):
-        there = _added((values == special).astype(np.int64), first, last) > 0
-        sums[there] += special
-    sums[_added(np.isnan(values).astype(np.int64), first, last) > 0] = np.nan
-    return sums
 
 
 def _objects(numbers: list[int]) -> np.ndarray:

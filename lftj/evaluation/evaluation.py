@@ -27,7 +27,8 @@ import pyarrow as pa
 
 from lftj.aggregates.copies import counted_rows
 from lftj.aggregates.shared_rows import SharedRows, keeps_no_rows
-from lftj.aggregates.windows import row_names, windowed
+from lftj.aggregates.window_frames import row_names
+from lftj.aggregates.windows import windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.evaluation.fixpoint import Fixpoint

@@ -20,7 +20,7 @@ O(arity log n) per run, of which there are O(log n), and then read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from lftj.memory import view
 from lftj.storage.net_weights import net_weights
-from lftj.storage.runs import IndexRun, RunList, Runs, added_runs
+from lftj.storage.runs import IndexRun, RunList, Runs, added_runs, compare_rows
 from lftj.storage.seek import lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
@@ -114,16 +114,25 @@ class SupportVersion:
         >>> rows.tolist(), [column.tolist() for column in columns], supports.tolist()
         ([0, 1], [[2, 1], [9, 8]], [1, 2])
         """
+        return self.within(self.ranges(prefixes, n_prefixes))
+
+    def within(
+        self, ranges: Iterable[tuple[IndexRun, np.ndarray, np.ndarray]]
+    ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+        """The tuples of half-open ranges of the runs, as :meth:`ranges` gives them; see :meth:`below`.
+
+        Returns the ranges' numbers, ascending, the tuples' columns and their supports.
+        """
         parts = [np.empty((self.arity + 2, 0), np.int64)]
-        for run, starts, ends in self.ranges(prefixes, n_prefixes):
+        for run, starts, ends in ranges:
             lengths = ends - starts
-            prefix_rows = np.repeat(np.arange(n_prefixes), lengths)
+            numbers = np.repeat(np.arange(len(lengths)), lengths)
             places = np.arange(int(lengths.sum())) + np.repeat(
                 starts - (np.cumsum(lengths) - lengths), lengths
             )
             sums = run.rows[self.arity * run.n_tuples :]
             columns = [column[places] for column in run.columns(self.arity)]
-            parts.append(np.stack([prefix_rows, *columns, sums[places + 1] - sums[places]]))
+            parts.append(np.stack([numbers, *columns, sums[places + 1] - sums[places]]))
         *found, weights = np.concatenate(parts, axis=1)
         rows, weights = net_rows(found, weights)
         return rows[0], list(rows[1:]), weights
@@ -138,6 +147,30 @@ class SupportVersion:
         totals = np.empty(n_prefixes, np.int64)
         _totals(self._memory, table_of(prefixes, n_prefixes), totals)
         return totals
+
+    def neighbours(
+        self, prefixes: np.ndarray, behind: np.ndarray, n_within: int, away: tuple[int, bool], backwards: bool
+    ) -> np.ndarray:
+        """What the tuple begins with that stands some tuples away from a place, or the last one that way.
+
+        ``prefixes``: int64 (levels, n), of places, which are behind all that begins so where ``behind``, else
+        before it.  ``n_within``: among tuples that share as many first columns.  ``away``: how many, a tuple
+        counts as often as it has support; if True, how many prefixes of ``levels`` columns.  Where no tuple
+        stands that way it is the place's.  O(log n + tuples passed) for each run.
+
+        >>> rows = [np.array([1, 1, 1, 2]), np.array([5, 6, 7, 8])]
+        >>> version, *_ = SupportVersion(2).added(rows, np.ones(4, int))
+        >>> version.neighbours(np.array([[1], [5]]), np.array([True]), 1, (2, False), False).tolist()
+        [[1], [7]]
+        >>> version.neighbours(np.array([[1], [6]]), np.array([False]), 1, (2, True), True).tolist()
+        [[1], [5]]
+        """
+        found = np.array(prefixes, np.int64, order="C")
+        n_away, of_prefixes = away
+        if n_away:
+            places = found.copy()
+            _neighbours(self._memory, places, behind, n_within, n_away, of_prefixes, backwards, found)
+        return found
 
     def ranges(self, prefixes: Columns, n_prefixes: int) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
         """Per run, the half-open range of the tuples that begin with each prefix."""
@@ -214,6 +247,71 @@ def _prefix_ranges(rows, length, prefixes, starts, ends):
     """:func:`_prefix_range` of every prefix; starts, ends: int64 (n,), written."""
     for row in range(prefixes.shape[1]):
         starts[row], ends[row] = _prefix_range(rows, length, prefixes, row)
+
+
+@kernel(makes_arrays=True)
+def _neighbours(memory, prefixes, behind, n_within, n_away, of_prefixes, backwards, found):
+    """:meth:`SupportVersion.neighbours`; found: int64 (levels, n), a copy of the prefixes, written."""
+    first, index = first_run(memory.ctypes.data), index_at(memory.ctypes.data)
+    levels, arity = prefixes.shape[0], index.levels
+    at, stops = np.empty(index.runs, dtype=np.int64), np.empty(index.runs, dtype=np.int64)
+    step = -1 if backwards else 1
+    for row in range(prefixes.shape[1]):
+        for number in range(index.runs):
+            run = run_at(first + number * RUN)
+            rows = view(run.rows, arity * run.length)
+            start, end = _prefix_range(rows, run.length, prefixes[:n_within], row)
+            below, above = _prefix_range(rows, run.length, prefixes, row)
+            place = above if behind[row] else below
+            at[number], stops[number] = (place - 1, start - 1) if backwards else (place, end)
+        passed = np.int64(0)
+        while passed < n_away:
+            nearest = np.int64(-1)
+            for number in range(index.runs):
+                if at[number] != stops[number] and (
+                    nearest < 0
+                    or _compared(first, number, at[number], nearest, at[nearest], arity) * step < 0
+                ):
+                    nearest = np.int64(number)
+            if nearest < 0:
+                break
+            its_run, its_place = run_at(first + nearest * RUN), at[nearest]
+            weight = np.int64(0)
+            for number in range(index.runs):
+                if at[number] != stops[number] and (
+                    _compared(first, number, at[number], nearest, its_place, arity) == 0
+                ):
+                    run = run_at(first + number * RUN)
+                    sums = view(run.rows + 8 * arity * run.length, run.length + 1)
+                    weight += sums[at[number] + 1] - sums[at[number]]
+                    at[number] += step
+            if weight == 0:
+                continue
+            columns = view(its_run.rows, arity * its_run.length)
+            is_new = passed == 0
+            for level in range(levels):
+                key = columns[level * its_run.length + its_place]
+                is_new = is_new or key != found[level, row]
+                found[level, row] = key
+            if not of_prefixes:
+                passed += weight
+            elif is_new:
+                passed += 1
+
+
+@part
+def _compared(first, left, left_place, right, right_place, arity):
+    """:func:`compare_rows` of a tuple of a run and one of another, by the runs' numbers."""
+    one, other = run_at(first + left * RUN), run_at(first + right * RUN)
+    return compare_rows(
+        view(one.rows, arity * one.length),
+        one.length,
+        left_place,
+        view(other.rows, arity * other.length),
+        other.length,
+        right_place,
+        arity,
+    )
 
 
 @kernel(makes_arrays=True)

@@ -134,9 +134,11 @@ class WindowSource(CountedSource):
         if not len(signs):
             return [np.empty(0, np.int64) for _ in self._head.schema.columns], signs
         try:
-            return self._rows.stage([rows[name] for name in self._rows.names], signs)
+            found = self._rows.stage([rows[name] for name in self._rows.names], signs)
         except RangeError as error:
             raise with_rule(error, self.rule.text) from error.__cause__
+        stats.window_rows += self._rows.rows_read
+        return found
 
     def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
         raise AssertionError(self.timed_refusal)

@@ -207,45 +207,6 @@ def test_kept(strategy: str) -> None:
     ws.verify()
 
 
-NEAR = (
-    "lag(k, {}, by: v{}, per: g)",
-    "lead(s, 1, by: (v, s))",
-    "sum(k, by: (v, k), per: g, rows: (-{}, 2))",
-    "count(by: v{1}, rows: (-2, -1))",
-    "top({}, by: (v desc, s), per: g)",
-)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_as_much_is_read_as_values_depend_on(seed: int) -> None:
-    """Rows that are alike in the order, few or many that change, partitions that come and go."""
-    r = random.Random(seed)
-    ws = Workspace()
-    n = r.choice((5, 40, 200))
-
-    def drawn(number: int) -> set[tuple[Any, ...]]:
-        return {
-            (r.randint(0, 2), r.randint(0, 60), r.choice("abcd"), r.randint(0, 3 * n)) for _ in range(number)
-        }
-
-    rows = drawn(n)
-    ws.load("t", list(rows), columns=["g", "v", "s", "k"])
-    for number, near in enumerate(NEAR):
-        window = near.format(r.randint(1, 3), r.choice(("", " desc")))
-        ws.install(f"h{number}(g, k, w) <- t(g, v, s, k), w = {window}.", strategy="delta")
-        ws.install(f"q{number}(w) <- t(g, v, s, k), w = {window}.", strategy="delta")
-    for _ in range(6):
-        gone, came = (
-            set(r.sample(sorted(rows), min(len(rows), r.choice((0, 1, 2, 30))))),
-            drawn(r.choice((0, 1, 5))),
-        )
-        with ws.transaction() as tx:
-            tx.erase("t", list(gone))
-            tx.insert("t", list(came - (rows - gone)))
-        rows = (rows - gone) | came
-        ws.verify()
-
-
 MISTAKES = {
     "w = rank()": "'rank' needs an order",
     "w = rnak(by: v)": "unknown window 'rnak'; did you mean 'rank'",

@@ -306,6 +306,9 @@ def either(r: random.Random, body: Body, catalog: list[Source]) -> Either:
 # -- bodies and heads ---------------------------------------------------------------------------
 
 
+NUMBERED = ("rank", "dense_rank", "row_number", "percent_rank", "cume_dist")
+
+
 def window(r: random.Random, body: Body) -> list[Literal]:
     """A window over what the body binds so far, whose value enters the scope, and perhaps a test of it."""
     scope = {name: kind for name, kind in body.scope.items() if kind is not EXTREME}
@@ -321,28 +324,36 @@ def window(r: random.Random, body: Body) -> list[Literal]:
     argument = r.choice(names)
     kind = scope[argument]
     functions = ["rank", "dense_rank", "count", "min", "max", *["sum", "avg"] * kind.number]
-    functions += ["row_number", "top", "top", *["lag", "lead", "first", "last"] * (not body.wide)] * total
+    whole = bool(per) and r.random() < 0.15  # a value of each partition: without an order
+    if whole:
+        functions, orders, total = functions[2:], (), False
+    else:
+        functions += ["percent_rank", "cume_dist"]
+        picked = ["lag", "lead", "first", "last", "nth"] * (not body.wide)
+        functions += ["row_number", "ntile", "top", "top", *picked] * total
     function = r.choice(functions)
     frame: tuple[str, int | None, int | None] | None = None
     framed = ("count", *(() if body.wide else ("sum", "avg", "min", "max", "first", "last")))
-    if function in framed and r.random() < 0.5:
+    if function in framed and not whole and r.random() < 0.5:
         ends = sorted(r.choices(range(-2, 3), k=2))
         first, last = (None if r.random() < 0.2 else end for end in ends)
         ranged = len(orders) == 1 and scope[orders[0].name] in WHOLE
         frame = (r.choice(["groups", *["rows"] * total, *["range"] * ranged]), first, last)
     arguments: tuple[Variable | Constant, ...] = ()
-    if function == "top":
+    if function in ("top", "ntile"):
         arguments = (Constant(r.choice((1, 2, 3, 10))),)
+    elif function == "nth":
+        arguments = (Variable(argument), Constant(r.choice((1, 2, 3))))
     elif function in ("lag", "lead"):
         arguments = (Variable(argument), *((Constant(r.choice((0, 1, 2))),) if r.random() < 0.5 else ()))
-    elif function not in ("rank", "dense_rank", "row_number") and (function != "count" or r.random() < 0.5):
+    elif function not in NUMBERED and (function != "count" or r.random() < 0.5):
         arguments = (Variable(argument),)
-    numbers = function in ("rank", "dense_rank", "row_number", "top", "count")
+    numbers = function in ("rank", "dense_rank", "row_number", "top", "ntile", "count")
     given = (
         INTEGER
         if numbers
         else FLOAT
-        if function == "avg"
+        if function in ("avg", "percent_rank", "cume_dist")
         else SIGNED
         if function == "sum" and kind in WHOLE
         else kind

@@ -623,9 +623,18 @@ def window_value(window: Windowed, rows: list[Binding], at: int) -> Any:
         return keys.index(keys[at]) + 1
     if window.function == "dense_rank":
         return len(set(keys[: at + 1]))
+    if window.function == "percent_rank":
+        return keys.index(keys[at]) / max(len(rows) - 1, 1)
+    if window.function == "cume_dist":
+        return (len(rows) - keys[::-1].index(keys[at])) / len(rows)
+    numbers = [argument.value for argument in window.arguments if isinstance(argument, Constant)]
+    if window.function == "ntile":
+        each, more = divmod(len(rows), numbers[0])
+        ends = list(itertools.accumulate(each + (part < more) for part in range(numbers[0])))
+        return 1 + next(part for part, end in enumerate(ends) if at < end)
     names = [argument.name for argument in window.arguments if isinstance(argument, Variable)]
     if window.function in ("lag", "lead"):
-        away = next((one.value for one in window.arguments if isinstance(one, Constant)), 1)
+        away = numbers[0] if numbers else 1
         place = at + (away if window.function == "lead" else -away)
         return rows[place][names[0]] if 0 <= place < len(rows) else None
     framed = frame_of(window, rows, at)
@@ -634,6 +643,8 @@ def window_value(window: Windowed, rows: list[Binding], at: int) -> Any:
     values = [row[names[0]] for row in framed]
     if window.function in ("first", "last"):
         return None if not values else values[0 if window.function == "first" else -1]
+    if window.function == "nth":
+        return values[numbers[0] - 1] if len(values) >= numbers[0] else None
     known = [value for value in values if value is not None]
     if window.function == "count":
         return len(known)

@@ -8,6 +8,7 @@ from unittest import mock
 
 from lftj.storage import index_version
 from lftj.values import schema
+from maintenance.groups import window_marks, window_walks
 from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.stages import stages
 
@@ -16,6 +17,19 @@ from maintenance.strategies.stages import stages
 def wide_relations(all_are: bool = True) -> Iterator[None]:
     """Every relation that is loaded is wide, however few columns it has, unless it is a bag."""
     with mock.patch.object(schema, "MOST_NARROW", 0 if all_are else schema.MOST_NARROW):
+        yield
+
+
+@contextmanager
+def near_marks() -> Iterator[None]:
+    """Partitions of windows have marks from two rows on, and walks go from one to the next."""
+    with ExitStack() as patches:
+        for module, name, value in (
+            (window_marks, "SPACING", 2),
+            (window_marks, "LARGE", 1),
+            (window_walks, "GAP", 0),
+        ):
+            patches.enter_context(mock.patch.object(module, name, value))
         yield
 
 
@@ -30,4 +44,5 @@ def small_limits(merges: tuple[int, int] | None) -> Iterator[None]:
                 patches.enter_context(mock.patch.object(chooses, "LEAST_BUDGET", 20))
             for name in ("LEAST_PER_ROW", "VIEW_PRIOR"):  # so that there are views where they can be
                 patches.enter_context(mock.patch.object(view_choice, name, 0.0))
+            patches.enter_context(near_marks())
         yield
