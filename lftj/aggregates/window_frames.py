@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Frame, Window
 from lftj.storage.sorting import sorted_order
@@ -24,8 +25,6 @@ from lftj.values.domain import NULL_CODE
 from lftj.values.schema import ColumnType
 
 Types = Mapping[str, ColumnType]
-
-_BEFORE_ALL, _BEHIND_ALL = -(2**63), 2**63 - 1
 
 
 def row_names(head: CheckedHead) -> tuple[str, ...]:
@@ -115,25 +114,42 @@ class OrderedRows:
 def order_keys(
     codes: np.ndarray, type_: ColumnType, descending: bool = False, nulls_first: bool = False
 ) -> np.ndarray:
-    """Numbers in the order of the codes' values, that of NULL before or behind all."""
-    missing = codes == NULL_CODE if type_.nullable else np.zeros(len(codes), bool)
+    """Numbers in the order of the codes' values, that of NULL before or behind all, which no value has.
+
+    >>> import pyarrow as pa
+    >>> from lftj.values.domains import Domains
+    >>> integer = ColumnType(Domains().of(pa.int64()), pa.int64(), nullable=True)
+    >>> codes = np.array([NULL_CODE, 5, 2**63 - 1])
+    >>> order_keys(codes, integer).argsort().tolist()
+    [1, 2, 0]
+    >>> order_codes(order_keys(codes, integer), integer).tolist() == codes.tolist()
+    True
+    """
     keys = codes
     if not type_.domain.ordered:
-        keys = np.zeros(len(codes), np.int64)
+        missing = codes == NULL_CODE if type_.nullable else np.zeros(len(codes), bool)
+        keys = np.full(len(codes), NULL_CODE)
         keys[~missing], _ = type_.domain.places(codes[~missing])
-    keys = ~keys if descending else keys.copy()
-    keys[missing] = _BEFORE_ALL if nulls_first else _BEHIND_ALL
-    return keys
+    keys = ~keys if descending else keys
+    return keys + _null_shift(type_, descending, nulls_first)
 
 
 def order_codes(
     keys: np.ndarray, type_: ColumnType, descending: bool = False, nulls_first: bool = False
 ) -> np.ndarray:
     """The codes that :func:`order_keys` made keys of, in an ordered domain."""
-    codes = ~keys if descending else keys
-    if not type_.nullable:
-        return codes
-    return np.where(keys == (_BEFORE_ALL if nulls_first else _BEHIND_ALL), NULL_CODE, codes)
+    keys = keys - _null_shift(type_, descending, nulls_first)
+    return ~keys if descending else keys
+
+
+def _null_shift(type_: ColumnType, descending: bool, nulls_first: bool) -> np.int64:
+    """What brings the least of all codes, or the greatest of all numbers, to the other end, around it.
+
+    That of NULL is the least: in ascending order before all, in descending order behind all.
+    """
+    if not type_.nullable or nulls_first != descending:
+        return np.int64(0)
+    return np.int64(1 if descending else -1)
 
 
 def _runs(columns: Sequence[np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +222,7 @@ def _of_range(frame: Frame, window: Window, rows: OrderedRows) -> tuple[np.ndarr
 
 def _moved(keys: np.ndarray, offset: int, behind: bool) -> np.ndarray:
     """Of each of ascending numbers, where it and the offset would stand among them."""
-    beyond = keys > _BEHIND_ALL - offset if offset > 0 else keys < _BEFORE_ALL - offset
+    beyond = keys > KEY_MAX - offset if offset > 0 else keys < KEY_MIN - offset
     wanted = np.where(beyond, 0, keys) + np.where(beyond, 0, offset)
     places = np.searchsorted(keys, wanted, side="right" if behind else "left")
     return np.where(beyond, len(keys) if offset > 0 else 0, places)

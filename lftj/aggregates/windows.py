@@ -17,25 +17,23 @@ A *state* is what a window whose frames begin with the partition has to know of 
 it the rows from there on have the values that they have among all (:class:`Known`).  Equal states are equal
 in Python.  Of numbering it is a number, of sums the exact number, of extremes a code.
 
-Cost: that of the order and the frames (:mod:`lftj.aggregates.window_frames`); sums of floats and decimals,
-and of integers beyond 64 bits, take Python's integers, some microseconds a row.
+Cost: that of the order and the frames (:mod:`lftj.aggregates.window_frames`) and of sums
+(:mod:`lftj.aggregates.window_sums`).
 
 Source: SQL:2003, 4.14.9.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lftj.aggregates.sum_values import decimal_scale, doubles
 from lftj.aggregates.window_frames import OrderedRows, Types, frames, least_places, order_keys
+from lftj.aggregates.window_sums import Spans, Sums
 from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Constant, Variable, Window
@@ -43,8 +41,6 @@ from lftj.values.domain import NULL_CODE
 from lftj.values.literals import NULL
 from lftj.values.names import NUMBERING, SHARES
 from lftj.values.schema import ColumnType
-
-EXACT = Context(prec=100)
 
 States = tuple[Any, ...]
 """The state of each window of a head; None of those that have none."""
@@ -156,41 +152,27 @@ def states_of(
     for number, window in enumerate(head.windows):
         carried = None if before is None else [states[number] for states in before]
         if is_carried(window):
-            found.append(_states(window, rows, _Spans(first, last, parts, carried)))
+            found.append(_states(window, rows, Spans(first, last, parts, carried)))
         else:
             found.append([None] * len(first))
     return list(zip(*found, strict=True))
 
 
-@dataclass(frozen=True)
-class _Spans:
-    """Spans of rows, and the states that go before them."""
-
-    first: np.ndarray
-    last: np.ndarray
-    parts: np.ndarray
-    carried: Sequence[Any] | None
-    """By number of the partition; None: nothing goes before them."""
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.last - self.first
-
-    def base(self) -> Any:
-        """The number that the state is, of each span."""
-        return 0 if self.carried is None else np.array(self.carried, np.int64)[self.parts]
+def _base(spans: Spans) -> Any:
+    """The number that the state before each span is."""
+    return 0 if spans.carried is None else np.array(spans.carried, np.int64)[spans.parts]
 
 
-def _framed(number: int, window: Window, rows: OrderedRows, known: Known | None) -> _Spans:
+def _framed(number: int, window: Window, rows: OrderedRows, known: Known | None) -> Spans:
     """The frame of each row."""
     if known is not None and is_total(window) and window.function not in NUMBERING:
-        return _Spans(rows.starts, rows.starts, rows.parts, [states[number] for states in known.totals])
+        return Spans(rows.starts, rows.starts, rows.parts, [states[number] for states in known.totals])
     carried = None
     if known is not None and is_carried(window):
         carried = [states[number] for states in known.before]
     if window.function in (*NUMBERING, "lag", "lead"):
-        return _Spans(rows.starts, np.arange(len(rows)), rows.parts, carried)
-    return _Spans(*frames(window, rows), rows.parts, carried)
+        return Spans(rows.starts, np.arange(len(rows)), rows.parts, carried)
+    return Spans(*frames(window, rows), rows.parts, carried)
 
 
 def _sizes(number: int, window: Window, rows: OrderedRows, known: Known | None) -> np.ndarray:
@@ -201,17 +183,17 @@ def _sizes(number: int, window: Window, rows: OrderedRows, known: Known | None) 
 
 
 def _values(
-    window: Window, rows: OrderedRows, declared: ColumnType, spans: _Spans, sizes: np.ndarray
+    window: Window, rows: OrderedRows, declared: ColumnType, spans: Spans, sizes: np.ndarray
 ) -> np.ndarray:
     """The codes of a window's values."""
     function = window.function
     if function in NUMBERING:
-        place = spans.lengths + spans.base()
+        place = spans.lengths + _base(spans)
         peers = rows.peer_starts - np.arange(len(rows)), rows.peer_ends - np.arange(len(rows))
         if function == "rank":
             return place + peers[0] + 1
         if function == "dense_rank":
-            return _n_groups(rows, spans.first, spans.last + 1) + spans.base()
+            return _n_groups(rows, spans.first, spans.last + 1) + _base(spans)
         if function == "ntile":
             return _parts(window, place, sizes)
         if function == "percent_rank":
@@ -229,20 +211,17 @@ def _values(
     return np.where(there, codes, NULL_CODE)
 
 
-def _states(window: Window, rows: OrderedRows, spans: _Spans) -> list[Any]:
+def _states(window: Window, rows: OrderedRows, spans: Spans) -> list[Any]:
     """The state behind each span."""
     function = window.function
     if function == "dense_rank":
-        return (_n_groups(rows, spans.first, spans.last) + spans.base()).tolist()
+        return (_n_groups(rows, spans.first, spans.last) + _base(spans)).tolist()
     if function in NUMBERING:
-        return (spans.lengths + spans.base()).tolist()
+        return (spans.lengths + _base(spans)).tolist()
     if function == "count":
         return _count(window, rows, spans).tolist()
     if function in ("sum", "avg"):
-        totals, counts, specials, _ = _added_up(window, rows, spans)
-        if function == "sum":
-            counts = np.minimum(counts, 1)  # whether there is a value: of more the sum does not depend
-        return list(zip(totals, counts.tolist(), specials.tolist(), strict=True))
+        return Sums.of(*_argument(window, rows), spans).states(function == "avg")
     codes, there = _picked(window, rows, spans)
     picked = [
         code if is_there else None for code, is_there in zip(codes.tolist(), there.tolist(), strict=True)
@@ -295,19 +274,19 @@ def _taken(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
     return codes[np.clip(places, 0, len(codes) - 1)]
 
 
-def _argument(window: Window, rows: OrderedRows) -> tuple[np.ndarray, ColumnType, np.ndarray]:
-    """The codes of what a window reads, their type, and which are no NULL."""
+def _argument(window: Window, rows: OrderedRows) -> tuple[np.ndarray, np.ndarray, ColumnType]:
+    """The codes of what a window reads, which are no NULL, and their type."""
     argument = window.arguments[0]
     assert isinstance(argument, Variable)
     codes, type_ = rows.codes[argument.name], rows.types[argument.name]
-    return codes, type_, codes != NULL_CODE if type_.nullable else np.ones(len(codes), bool)
+    return codes, codes != NULL_CODE if type_.nullable else np.ones(len(codes), bool), type_
 
 
-def _count(window: Window, rows: OrderedRows, spans: _Spans) -> np.ndarray:
+def _count(window: Window, rows: OrderedRows, spans: Spans) -> np.ndarray:
     if not window.arguments:
-        return spans.lengths + spans.base()
-    _, _, known = _argument(window, rows)
-    return _added(known.astype(np.int64), spans) + spans.base()
+        return spans.lengths + _base(spans)
+    _, known, _ = _argument(window, rows)
+    return spans.added(known.astype(np.int64)) + _base(spans)
 
 
 # -- one value of a frame -----------------------------------------------------------
@@ -319,19 +298,19 @@ def _nth_of(window: Window) -> int:
     return number.value
 
 
-def _passed(spans: _Spans) -> Any:
+def _passed(spans: Spans) -> Any:
     """Of ``nth``: how many rows are before the spans, as far as they are counted."""
     return 0 if spans.carried is None else np.array([one[0] for one in spans.carried], np.int64)[spans.parts]
 
 
-def _picked(window: Window, rows: OrderedRows, spans: _Spans) -> tuple[np.ndarray, np.ndarray]:
+def _picked(window: Window, rows: OrderedRows, spans: Spans) -> tuple[np.ndarray, np.ndarray]:
     """``first``, ``last``, ``nth``, ``min`` and ``max``: the codes, and whether there is such a row."""
     function = window.function
-    codes, type_, known = _argument(window, rows)
+    codes, known, type_ = _argument(window, rows)
     there = spans.last > spans.first
     if function in ("min", "max"):
         keys = order_keys(codes, type_, descending=function == "max")
-        there = _added(known.astype(np.int64), spans) > 0
+        there = spans.added(known.astype(np.int64)) > 0
         places = least_places(keys, spans.first, spans.last)
     elif function == "nth":
         places = spans.first + _nth_of(window) - 1 - _passed(spans)
@@ -359,104 +338,21 @@ def _picked(window: Window, rows: OrderedRows, spans: _Spans) -> tuple[np.ndarra
 # -- sums ---------------------------------------------------------------------------
 
 
-def _added(numbers: np.ndarray, spans: _Spans) -> np.ndarray:
-    """The sum of the numbers of each span; of any type with exact sums."""
-    sums = np.zeros(len(numbers) + 1, numbers.dtype)
-    np.cumsum(numbers, out=sums[1:])
-    return sums[spans.last] - sums[spans.first]
-
-
-_FLOAT_UNIT = 2**1074
-_SAFE_SUM = 2.0**62
-_INFINITE, _NEGATIVE_INFINITE, _NAN = 1, 2, 4
-_SPECIAL_SUMS = np.array([0.0, np.inf, -np.inf, *[np.nan] * 5])
-"""Of what there is of these, as a sum of theirs."""
-
-
-def _added_up(
-    window: Window, rows: OrderedRows, spans: _Spans
-) -> tuple[list[int], np.ndarray, np.ndarray, int]:
-    """The sum of each span as a whole number, how many values it has, and which specials.
-
-    Returns the unit, too: so many whole numbers are a value of 1.
-    """
-    codes, type_, known = _argument(window, rows)
-    name, unit = type_.domain.name, 1
-    counts = _added(known.astype(np.int64), spans)
-    specials = np.zeros(len(spans.first), np.int64)
-    if name == "float":
-        values = np.where(known, doubles(np.where(known, codes, 0), type_), 0.0)
-        finite = np.isfinite(values)
-        if not finite.all():
-            specials = _specials(values, spans)
-        unit = _FLOAT_UNIT
-        numbers = _objects([_in_float_units(value) for value in np.where(finite, values, 0.0).tolist()])
-    elif name == "decimal":
-        digits = decimal_scale(type_)
-        unit = 10**digits
-        decimals = type_.domain.decode(codes, type_.arrow).to_pylist()
-        numbers = _objects([0 if one is None else int(one.scaleb(digits, EXACT)) for one in decimals])
-    else:
-        numbers = np.where(known, codes, 0)
-        if np.abs(numbers.astype(np.float64)).sum() >= _SAFE_SUM:
-            numbers = numbers.astype(object)
-    totals = _added(numbers, spans)
-    if spans.carried is not None:
-        before = _objects([one[0] for one in spans.carried])
-        counts = counts + np.array([one[1] for one in spans.carried], np.int64)[spans.parts]
-        specials = specials | np.array([one[2] for one in spans.carried], np.int64)[spans.parts]
-        totals = totals.astype(object) + before[spans.parts]
-    return totals.tolist(), counts, specials, unit
-
-
-def _specials(values: np.ndarray, spans: _Spans) -> np.ndarray:
-    """Which of NaN and infinities each span has."""
-    found = np.zeros(len(spans.first), np.int64)
-    marks = (values == np.inf, _INFINITE), (values == -np.inf, _NEGATIVE_INFINITE), (np.isnan(values), _NAN)
-    for there, bit in marks:
-        found[_added(there.astype(np.int64), spans) > 0] |= bit
-    return found
-
-
-def _sums(window: Window, rows: OrderedRows, spans: _Spans, declared: ColumnType) -> np.ndarray:
+def _sums(window: Window, rows: OrderedRows, spans: Spans, declared: ColumnType) -> np.ndarray:
     """``sum`` and ``avg``."""
-    totals, counts, specials, unit = _added_up(window, rows, spans)
-    known = (counts > 0).tolist()
-    if window.function == "avg" or declared.domain.name == "float":
-        divisors = counts.tolist() if window.function == "avg" else [1] * len(known)
-        parts = zip(totals, divisors, _SPECIAL_SUMS[specials].tolist(), known, strict=True)
-        doubled = [
-            special + _quotient(total, unit * n) if is_known else None
-            for total, n, special, is_known in parts
-        ]
-        return _encoded(pa.array(doubled, pa.float64()), declared)
-    whole = [total if is_known else None for total, is_known in zip(totals, known, strict=True)]
+    codes, known, type_ = _argument(window, rows)
+    sums = Sums.of(codes, known, type_, spans)
+    if window.function == "avg" or type_.domain.name == "float":
+        return _encoded(sums.doubles(window.function == "avg"), declared)
     try:
-        if declared.domain.name == "decimal":
-            digits = decimal_scale(declared)
-            decimals = [None if one is None else Decimal(one).scaleb(-digits, EXACT) for one in whole]
-            return _encoded(pa.array(decimals, declared.arrow), declared)
-        return _encoded(pa.array(whole, pa.int64()).cast(declared.arrow), declared)
+        if type_.domain.name == "decimal":
+            return _encoded(sums.decimals(declared.arrow), declared)
+        return _encoded(sums.whole().cast(declared.arrow), declared)
     except (pa.ArrowInvalid, OverflowError):
         call = f"{window.function}({window.arguments[0].name})"  # type: ignore[union-attr]
         raise RangeError(f"{call} of a frame does not fit type {declared.arrow}") from None
 
 
-def _in_float_units(value: float) -> int:
-    """A float as a whole number of the least float above 0."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator * (_FLOAT_UNIT // denominator)
-
-
-def _quotient(dividend: int, divisor: int) -> float:
-    """Rounded once; beyond all floats infinite."""
-    try:
-        return dividend / divisor
-    except OverflowError:
-        return math.copysign(math.inf, dividend)
-
-
-def _objects(numbers: list[int]) -> np.ndarray:
-    found = np.empty(len(numbers), object)
-    found[:] = numbers
-    return found
+def _encoded(values: pa.Array, declared: ColumnType) -> np.ndarray:
+    domain = declared.domain
+    return domain.encode_nullable(values) if declared.nullable else domain.encode(values)

@@ -82,6 +82,8 @@ def sorted_order(columns: Sequence[np.ndarray]) -> np.ndarray:
     if len(columns[0]) <= SMALL_ROWS:
         return np.lexsort(columns[::-1])
     columns = [np.ascontiguousarray(column, dtype=np.int64) for column in columns]
+    if _order_found(columns)[0]:
+        return np.arange(len(columns[0]))
     return _order_by_words(columns, _layout(columns), len(columns))
 
 

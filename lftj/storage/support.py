@@ -176,9 +176,7 @@ class SupportVersion:
         """Per run, the half-open range of the tuples that begin with each prefix."""
         table = table_of(prefixes, n_prefixes)
         for run in self.runs:
-            starts, ends = np.empty(n_prefixes, np.int64), np.empty(n_prefixes, np.int64)
-            _prefix_ranges(run.rows, run.n_tuples, table, starts, ends)
-            yield run, starts, ends
+            yield run, *prefix_ranges(run.rows, run.n_tuples, table)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
@@ -240,6 +238,21 @@ def _prefix_range(rows, length, prefixes, row):
         key = prefixes[level, row]
         start, end = lower_bound(column, start, end, key), upper_bound(column, start, end, key)
     return start, end
+
+
+def prefix_ranges(rows: np.ndarray, length: int, prefixes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The half-open ranges of sorted tuples that begin with some prefixes; where none does, its place.
+
+    ``rows``: int64, flat, of ``length`` tuples column after column, to which more may follow; ``prefixes``:
+    int64 (levels, n), C-contiguous.
+
+    >>> starts, ends = prefix_ranges(np.array([1, 1, 3]), 3, np.array([[1, 2]]))
+    >>> starts.tolist(), ends.tolist()
+    ([0, 2], [2, 2])
+    """
+    starts, ends = np.empty((2, prefixes.shape[1]), np.int64)
+    _prefix_ranges(rows, length, prefixes, starts, ends)
+    return starts, ends
 
 
 @kernel

@@ -23,10 +23,10 @@ from lftj.language.body import CheckedHead
 from lftj.language.syntax import SortKey
 from lftj.storage.signed_rows import Columns
 from lftj.storage.sorting import first_of_equal
-from lftj.storage.support import SupportVersion
+from lftj.storage.support import SupportVersion, prefix_ranges
 from lftj.values.schema import ColumnType
 from maintenance.groups.window_marks import Key, laid
-from maintenance.groups.window_reach import Places, is_before
+from maintenance.groups.window_reach import Places
 
 _IN_ANY_ORDER = ("sum", "avg", "count", "min", "max")
 
@@ -116,22 +116,22 @@ class Pieces:
 
     def inside(self, begins: Places, ends: Places) -> np.ndarray:
         """Which of the ordered rows stand between two places of their piece each."""
-        return (self._before(ends) & ~self._before(begins))[self.ordered.source]
-
-    def _before(self, places: Places) -> np.ndarray:
-        keys, behind = places.keys[:, self.numbers], places.behind[self.numbers]
-        rows = self.rows[: self.order.n_sorted]
-        return is_before(rows, keys) | (behind & (rows == keys).all(axis=0))
+        _, firsts, lasts = self.spans(begins, ends)
+        changes = np.zeros(len(self.ordered) + 1, np.int64)
+        np.add.at(changes, firsts, 1)
+        np.add.at(changes, lasts, -1)
+        return np.cumsum(changes[:-1]) > 0
 
     def spans(self, begins: Places, ends: Places) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where each piece's ordered rows begin, and how far those before either place go."""
-        n = len(begins.behind)
-        starts = np.searchsorted(self.ordered.parts, np.arange(n))
-        counts = [
-            np.bincount(self.numbers, np.where(self._before(one), self.weights, 0), n).astype(np.int64)
-            for one in (begins, ends)
-        ]
-        return starts, starts + counts[0], starts + counts[1]
+        pieces = np.arange(len(begins.behind))
+        table = np.array([self.numbers, *self.rows[: self.order.n_sorted]]).ravel()
+        passed = np.append(0, np.cumsum(self.weights))
+        found = [passed[np.searchsorted(self.numbers, pieces)]]
+        for places in (begins, ends):
+            before, behind = prefix_ranges(table, len(self), np.array([pieces, *places.keys]))
+            found.append(passed[np.where(places.behind, behind, before)])
+        return found[0], found[1], found[2]
 
     def marked(
         self, begins: Places, ends: Places, apart: Sequence[int], before: Sequence[States] | None

@@ -177,9 +177,10 @@ class Neighbourhood:
         """The order's keys some values away, rounded away from it; those that are no numbers stay."""
         assert self._order is not None
         order, type_ = self._order
+        null = (KEY_MIN if order.nulls_first else KEY_MAX) if type_.nullable else None
         found = []
         for key in keys.tolist():
-            if type_.nullable and key in (KEY_MIN, KEY_MAX):
+            if key == null:
                 found.append(key)
             elif type_.domain.name == "float":
                 found.append(self._moved_float(key, away, order, type_))

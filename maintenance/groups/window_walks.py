@@ -28,8 +28,8 @@ from maintenance.groups.window_marks import Key, Marks, spacing
 from maintenance.groups.window_pieces import Evaluation, Marked, StoredOrder
 from maintenance.groups.window_reach import Neighbourhood, Places, Reach, places_of
 
-GAP = 8
-"""What is so many marks or fewer apart is read at once: a step more takes longer."""
+GAP = 1 << 11
+"""What is so many rows apart, or less, is read at once: a step more takes longer."""
 
 
 @dataclass
@@ -80,7 +80,8 @@ class Walk:
         marks = self.marks
         self.changes = self.state != marks.states[self.at]
         self.to = self.at + self.width
-        while self.reached and marks.at(self.reached[0][0]) <= self.to + GAP:
+        gap = GAP // spacing(self.n_rows)
+        while self.reached and marks.at(self.reached[0][0]) <= self.to + gap:
             _, last, is_late = self.reached.pop(0)
             self.to = max(self.to, marks.at(last) + 1)
             self.changes |= not is_late

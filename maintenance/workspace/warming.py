@@ -134,7 +134,9 @@ def _rare() -> None:
     drop_contained(np.zeros((4, 1), np.int64), np.zeros(1, np.int64), np.ones(1, np.bool_))
     join_smallest_gaps(np.array([[0, 0], [1, 5], [2, 6]]), 1, 1)
     number_prefixes([np.array([-1 << 62, 1 << 62])] * 2, 2)
-    SupportVersion(2).step([ones, ones], ones)[0].below([ones], 1)
+    supports = SupportVersion(2).step([ones, ones], ones)[0]
+    supports.below([ones], 1)
+    supports.neighbours(np.ones((2, 1), np.int64), np.zeros(1, np.bool_), 1, (1, False), backwards=False)
     LimbPool().remapped(np.empty(0, np.int64))
     run = IndexRun(np.array([1, 0, 1]), 1)
     RunMerge(run, run).advance(4)

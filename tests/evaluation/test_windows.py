@@ -149,6 +149,13 @@ def test_floats_are_added_exactly() -> None:
     assert kept.to_pylist() == [1e16, 5e15, 1 / 3]
 
 
+def test_sums_beyond_all_floats() -> None:
+    db = lftj.Database()
+    db.load("t", [(0, -1e308), (1, -1e308), (2, 1e308), (3, 5e-324)], columns=["k", "x"])
+    sums = db.query("h(k, w) <- t[k] = x, w = sum(x, by: k).", order_by="k")["w"].to_pylist()
+    assert sums == [-1e308, float("-inf"), -1e308, -1e308]
+
+
 def test_exactly_k_and_what_comes_behind(db: lftj.Database) -> None:
     rule = "h(g, k, r) <- t(k, g, v, _, _, _, _), r = top(2, by: (v desc, k), per: g), r > 1."
     over = "over (partition by g order by v desc nulls last, k)"
@@ -266,4 +273,21 @@ def test_an_alternative_alone_may_give_null() -> None:
         tx.insert("u", [(4,)])
         tx.insert("t", [(5, 9)])
     assert sorted(ws["h"]) == [(1, 2), (2, 1), (3, 4), (4, 4), (5, 3)]
+    ws.verify()
+
+
+def test_the_greatest_number_is_no_null() -> None:
+    greatest = 2**63 - 1
+    ws = Workspace()
+    ws.load("t", [(1, greatest), (2, None), (3, -greatest)], columns=["k", "v"], nulls="keep")
+    rules = ("by: v", "by: v nulls first", "by: v desc", "by: v desc nulls first")
+    for number, order in enumerate(rules):
+        ws.install(f"h{number}(k, v, w) <- t(k, v), w = count({order}, range: (-2, 0)).", "delta")
+    with ws.transaction() as tx:
+        tx.insert("t", [(4, greatest), (5, 2 - greatest), (6, None)])
+    counts = {number: {row[:2]: row[2] for row in ws[f"h{number}"]} for number in range(len(rules))}
+    null = {(2, None): 2, (6, None): 2}
+    rising = {(3, -greatest): 1, (5, 2 - greatest): 2, (1, greatest): 2, (4, greatest): 2}
+    falling = {(3, -greatest): 2, (5, 2 - greatest): 1, (1, greatest): 2, (4, greatest): 2}
+    assert counts == {0: rising | null, 1: rising | null, 2: falling | null, 3: falling | null}
     ws.verify()

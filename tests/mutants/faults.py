@@ -610,8 +610,8 @@ FAULTS = (
     Fault(
         "NULLs of an order stand on the other side",
         "lftj/aggregates/window_frames.py",
-        "keys[missing] = _BEFORE_ALL if nulls_first else _BEHIND_ALL",
-        "keys[missing] = _BEHIND_ALL if nulls_first else _BEFORE_ALL",
+        "if not type_.nullable or nulls_first != descending:",
+        "if not type_.nullable or nulls_first == descending:",
         ("evaluation/test_windows.py",),
     ),
     Fault(
