@@ -197,9 +197,9 @@ def _values(
         if function == "ntile":
             return _parts(window, place, sizes)
         if function == "percent_rank":
-            return _encoded(pa.array((place + peers[0]) / np.maximum(sizes - 1, 1)), declared)
+            return declared.encode(pa.array((place + peers[0]) / np.maximum(sizes - 1, 1)))
         if function == "cume_dist":
-            return _encoded(pa.array((place + peers[1]) / sizes), declared)
+            return declared.encode(pa.array((place + peers[1]) / sizes))
         return place + 1
     if function in ("lag", "lead"):
         return _shifted(window, rows, declared)
@@ -343,16 +343,11 @@ def _sums(window: Window, rows: OrderedRows, spans: Spans, declared: ColumnType)
     codes, known, type_ = _argument(window, rows)
     sums = Sums.of(codes, known, type_, spans)
     if window.function == "avg" or type_.domain.name == "float":
-        return _encoded(sums.doubles(window.function == "avg"), declared)
+        return declared.encode(sums.doubles(window.function == "avg"))
     try:
         if type_.domain.name == "decimal":
-            return _encoded(sums.decimals(declared.arrow), declared)
-        return _encoded(sums.whole().cast(declared.arrow), declared)
+            return declared.encode(sums.decimals(declared.arrow))
+        return declared.encode(sums.whole().cast(declared.arrow))
     except (pa.ArrowInvalid, OverflowError):
         call = f"{window.function}({window.arguments[0].name})"  # type: ignore[union-attr]
         raise RangeError(f"{call} of a frame does not fit type {declared.arrow}") from None
-
-
-def _encoded(values: pa.Array, declared: ColumnType) -> np.ndarray:
-    domain = declared.domain
-    return domain.encode_nullable(values) if declared.nullable else domain.encode(values)
