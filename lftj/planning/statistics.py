@@ -11,6 +11,9 @@ keys with the number of rows of each.  From these come
 * the share of keys or rows that a bound leaves: a literal, or another column's
   key plus a constant.
 
+Estimates that ask for sizes and shares, not for keys, do with rows that are drawn
+(:func:`about`): a wide relation's columns are not coded for them.
+
 Histograms are kept as long as their relation lives, or the base that versions of it
 share.  What combines several is computed from a sample of at most ``SAMPLE`` rows,
 evenly spaced in key order: a key with more than a ``SAMPLE``-th of all rows is always among them.
@@ -22,6 +25,7 @@ combination.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +36,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lftj.storage.catalog import Table
+from lftj.storage.wide_columns import WideColumns
 
 SAMPLE = 1024
 """Rows of a histogram that a combination with others looks at."""
@@ -71,8 +76,14 @@ class Histogram:
         return cls(column[starts], np.diff(starts, append=len(column)).astype(np.float64))
 
     @property
-    def n_keys(self) -> int:
+    def n_keys(self) -> float:
+        """Distinct keys."""
         return len(self.keys)
+
+    @property
+    def fullest(self) -> float:
+        """Rows of the key that has most of them, 1 of none."""
+        return float(self.counts.max(initial=1.0))
 
     @property
     def n_rows(self) -> float:
@@ -130,7 +141,44 @@ class Histogram:
         return np.maximum(0.0, passed) / (self.n_rows if of_rows else len(self.keys))
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnHistogram(Histogram):
+    """Of rows drawn at random, with replacement; ``counts`` are of those.
+
+    ``n_all``: rows of the table.  Its keys are estimated as if all came equally often: then of K keys n draws
+    find ``K * (1 - exp(-n / K))``.
+
+    >>> keys = np.random.default_rng(1).integers(0, 1000, 4096)
+    >>> 950 < DrawnHistogram.of_rows(keys, 600_000).n_keys < 1050
+    True
+    """
+
+    n_all: int
+
+    @classmethod
+    def of_rows(cls, column: np.ndarray, n_all: int) -> DrawnHistogram:
+        drawn = Histogram.of(column)
+        return cls(drawn.keys, drawn.counts, n_all)
+
+    @cached_property
+    def n_keys(self) -> float:
+        found, draws = len(self.keys), self.n_rows
+        low, high = float(found), float(max(found, self.n_all))
+        while high - low > 0.01 * low:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if middle * -math.expm1(-draws / middle) < found else (low, middle)
+        return high
+
+    @property
+    def fullest(self) -> float:
+        """What a key is drawn more often than chance alone may have it, but no less than the average."""
+        most = self.counts.max(initial=0.0)
+        rows = (most - 2.0 * math.sqrt(most)) * self.n_all / max(1.0, self.n_rows)
+        return max(1.0, rows, self.n_all / max(1.0, self.n_keys))
+
+
 _histograms: WeakKeyDictionary[Any, dict[int, Histogram]] = WeakKeyDictionary()
+_drawn: WeakKeyDictionary[Any, dict[int, Histogram]] = WeakKeyDictionary()
 _keeping = threading.Lock()
 
 
@@ -141,6 +189,20 @@ def histogram(table: Table, column: int) -> Histogram:
     found = known.get(column)
     if found is None:
         found = known[column] = Histogram.of(*table.statistics_column(column))
+    return found
+
+
+def about(table: Table, column: int) -> Histogram:
+    """The histogram of one column, or of a large wide relation's that of rows that are drawn."""
+    with _keeping:
+        whole, drawn = (kept.setdefault(table.statistics_of, {}) for kept in (_histograms, _drawn))
+    found = whole.get(column) or drawn.get(column)
+    if found is None:
+        columns = table.columns() if table.schema.wide else None
+        rows = columns.drawn(column) if isinstance(columns, WideColumns) else None
+        if rows is None:
+            return histogram(table, column)
+        found = drawn[column] = DrawnHistogram.of_rows(rows, table.n_rows)
     return found
 
 

@@ -185,8 +185,8 @@ class Sizes:
         """The share of the rows with a literal, or the value that a parameter had first."""
         if name not in self.catalog:
             return 1.0 / self.keys(name, column)
-        code = self.catalog[name].schema.columns[column].type.domain.encode_constant(value.value)
         seen = column_histogram(self.catalog[name], column)
+        code = self.catalog[name].schema.columns[column].type.domain.encode_constant(value.value)
         return 0.0 if code is None or not seen.n_keys else float(seen.at(np.array([code]))[0]) / seen.n_rows
 
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lftj.language.syntax import Atom, Constant, Variable
-from lftj.planning.statistics import Histogram, histogram
+from lftj.planning.statistics import DrawnHistogram, Histogram, about
 from lftj.rewriting.elimination import Edge, Names
 from lftj.storage.catalog import Table
-from lftj.storage.wide_columns import WideColumns
 
 FEW_ROWS = 32
 """A relation of fewer rows says nothing of what it will be."""
@@ -74,14 +73,12 @@ def _distinct(table: Table, columns: Mapping[str, int]) -> Mapping[str, float]:
 
 def distinct_keys(table: Table, column: int) -> float:
     """Of a column; about so many where it has no codes yet, which then get none."""
-    rows = table.columns() if table.schema.wide else None
-    about = rows.about_distinct(column) if isinstance(rows, WideColumns) else None
-    return max(1.0, float(column_histogram(table, column).n_keys) if about is None else about)
+    return max(1.0, float(column_histogram(table, column).n_keys))
 
 
 def column_histogram(table: Table, column: int) -> Histogram:
     """Of the base, or where that says nothing, for the table was empty once, of all rows."""
-    seen = histogram(table, column)
+    seen = about(table, column)
     if seen.n_rows >= min(FEW_ROWS, table.n_rows):
         return seen
     return Histogram.of(np.ascontiguousarray(table.columns()[column]))
@@ -90,4 +87,5 @@ def column_histogram(table: Table, column: int) -> Histogram:
 def _fullest(table: Table, column: int) -> float:
     """Rows of the key of a column that has most of them, but for what the base does not have yet."""
     seen = column_histogram(table, column)
-    return float(seen.counts.max(initial=1.0)) + max(0.0, table.n_rows - seen.n_rows)
+    grown = 0.0 if isinstance(seen, DrawnHistogram) else max(0.0, table.n_rows - seen.n_rows)
+    return seen.fullest + grown

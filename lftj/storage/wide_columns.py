@@ -2,7 +2,7 @@
 
 Column 0 is the rows' own codes (:mod:`lftj.values.rows`), which no two rows share; the others are those that
 the relation was declared with.  What nobody reads is never coded, and may hold what a column that is read
-must not: NULL where the relation keeps none, a number without a code.
+must not: NULL where the relation keeps none, a number without a code.  Estimates read some rows alone.
 
 Invariant: a column that was coded stays as it is; whoever holds these columns holds its codes.
 
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
-from lftj.values.domain import null_mask, where_null, without_views
+from lftj.values.domain import null_mask, where_null
 from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
 
@@ -29,7 +28,9 @@ if TYPE_CHECKING:  # they bring the compiler
     from lftj.values.rows import PackedRows
     from lftj.values.unscaled import Numbers
 
-SAMPLE = 1 << 10
+DRAWN = 1 << 12
+"""Rows that are drawn for estimates."""
+
 FEW_ROWS = 1 << 12
 """The bytes of so many rows are held for the next columns."""
 
@@ -67,6 +68,7 @@ class WideColumns(Sequence[np.ndarray]):
         self._schema = schema
         self._columns: dict[int, np.ndarray] = {}
         self._packed: PackedRows | None = None
+        self._sample: WideColumns | None = None
         self._lock = threading.Lock()
         self.rows = rows = np.ascontiguousarray(rows, np.int64)
         rows.flags.writeable = False
@@ -110,18 +112,30 @@ class WideColumns(Sequence[np.ndarray]):
         values = self._values(number).combine_chunks()
         return values if values.type == wanted else plain_array(values).cast(wanted)
 
-    def about_distinct(self, number: int) -> float | None:
-        """About how many values a column has whose values have a dictionary and were not coded; else None.
+    def drawn(self, number: int) -> np.ndarray | None:
+        """The codes of a column in ``DRAWN`` rows, drawn at random, less NULL; one may be drawn twice.
 
-        By a sample: of values that mostly repeat in it all are in it, of others there are as many as rows.
+        None where all codes are there already, and of a relation with few rows.
         """
-        column = self._schema.columns[number]
-        if number in self._columns or column.type.domain.collector is None or not number:
+        if number in self._columns or not number or len(self.rows) <= 4 * DRAWN:
             return None
-        step = max(1, len(self.rows) // SAMPLE)
-        values = WideColumns(self._name, self._schema, self.rows[::step])._values(number)
-        seen = pc.count_distinct(without_views(plain_array(values.combine_chunks()))).as_py()
-        return float(seen) if 2 * seen < len(values) else seen * len(self.rows) / max(1, len(values))
+        with self._lock:
+            if self._sample is None:
+                places = np.random.default_rng(0).integers(0, len(self.rows), DRAWN)
+                self._sample = WideColumns(self._name, self._schema, self.rows[np.sort(places)])
+        return self._sample._some(number)
+
+    def _some(self, number: int) -> np.ndarray:
+        """The codes of a column, of values that are there and have some."""
+        with self._lock:
+            if number not in self._columns:
+                values = self._values(number).drop_null()
+                try:
+                    codes = self._schema.columns[number].type.domain.encode(values)
+                except RangeError:
+                    codes = np.empty(0, np.int64)
+                self._columns[number] = codes
+            return self._columns[number]
 
     def label(self, number: int) -> str:
         """The name of a column."""
@@ -143,11 +157,13 @@ class WideColumns(Sequence[np.ndarray]):
         columns = dict(self._columns)
         types = {number: self._schema.columns[number].type for number in columns}
         coded = [(types[number].domain, codes) for number, codes in columns.items()]
-        return [(self._schema.rows, self.rows), *(each for each in coded if each[0].collector is not None)]
+        held = [(self._schema.rows, self.rows), *(each for each in coded if each[0].collector is not None)]
+        return held if self._sample is None else [*held, *self._sample.held]
 
     @property
     def nbytes(self) -> int:
-        return self.rows.nbytes + sum(codes.nbytes for codes in list(self._columns.values()))
+        drawn = 0 if self._sample is None else self._sample.nbytes
+        return self.rows.nbytes + sum(codes.nbytes for codes in list(self._columns.values())) + drawn
 
     def _code(self, number: int) -> np.ndarray:
         column, few = self._schema.columns[number], self._few()

@@ -320,12 +320,25 @@ class DecimalDomain(DictionaryDomain):
 
     def encode_unscaled(self, numbers: Numbers) -> np.ndarray:
         """Inverse of :meth:`unscaled`: the scale is one of :data:`~lftj.values.unscaled.SCALES`."""
-        rows = pa.Array.from_buffers(pa.int64(), len(numbers.values), [None, pa.py_buffer(numbers.values)])
+        values, least = numbers.values, np.int64(numbers.least)
+        if numbers.most - numbers.least < len(values):  # there are fewer different ones than rows
+            places = values - least
+            is_there = np.zeros(numbers.most - numbers.least + 1, bool)
+            is_there[places] = True
+            found = np.flatnonzero(is_there)
+            code_of = np.empty(len(is_there), np.int64)
+            code_of[found] = self._codes_of(numbers._replace(values=found + least))
+            return code_of.take(places)
+        rows = pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
         encoded = rows.dictionary_encode()
-        data = value_bytes(numbers._replace(values=encoded.dictionary.to_numpy()))
-        with self._lock:
-            codes = self._interner.codes(data, np.arange(len(encoded.dictionary) + 1) * VALUE_BYTES)
+        codes = self._codes_of(numbers._replace(values=encoded.dictionary.to_numpy()))
         return codes[encoded.indices.to_numpy()]
+
+    def _codes_of(self, numbers: Numbers) -> np.ndarray:
+        """Codes of numbers, all different."""
+        data = value_bytes(numbers)
+        with self._lock:
+            return self._interner.codes(data, np.arange(len(numbers.values) + 1) * VALUE_BYTES)
 
     def _literal(self, value: Value) -> tuple[pa.Scalar | None, bool]:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value != value:

@@ -185,9 +185,9 @@ class RowDomain(DictionaryDomain):
         found = self._numbers[number]
         if found is None or not len(codes):
             return _numbers_of(self.column(codes, number))
-        first, last = int(codes[0]), int(codes[-1])
-        in_a_row = last - first == len(codes) - 1 and bool((np.diff(codes) == 1).all())
-        return found._replace(values=found.values[slice(first, last + 1) if in_a_row else codes])
+        first = int(codes[0])
+        places = slice(first, first + len(codes)) if _in_a_row(codes) else codes
+        return found._replace(values=found.values[places])
 
     def columns(self, codes: np.ndarray) -> list[pa.ChunkedArray]:
         """Values of all columns."""
@@ -372,9 +372,13 @@ def _pieces(codes: np.ndarray) -> list[np.ndarray]:
 
 def _is_all(codes: np.ndarray, n_rows: int) -> bool:
     """Whether the codes are 0, 1, 2, ... of all rows."""
-    return len(codes) == n_rows and (
-        not n_rows or bool(codes[0] == 0 and codes[-1] == n_rows - 1 and (np.diff(codes) == 1).all())
-    )
+    return len(codes) == n_rows and (not n_rows or bool(codes[0] == 0 and _in_a_row(codes)))
+
+
+def _in_a_row(codes: np.ndarray) -> bool:
+    """Whether each code, of at least one, is one more than the one before."""
+    as_far = int(codes[-1]) - int(codes[0]) == len(codes) - 1
+    return as_far and bool((codes[1:] > codes[:-1]).all())
 
 
 def _numbers_of(column: pa.ChunkedArray) -> Numbers | None:

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.values.interner import Interner
+from lftj.values.interner import Interner, read_only
 
 VALUE_BYTES = 32
 """Of a decimal in a dictionary."""
@@ -138,12 +138,10 @@ def numbers_of_array(array: pa.Array) -> Numbers | None:
     word = np.int32 if arrow.bit_width == 32 else np.int64
     data = array.buffers()[1] if len(array) else b""
     words = np.frombuffer(data, word, n_words * len(array), array.offset * arrow.bit_width // 8)
-    values = words[::n_words].astype(np.int64)
-    sign = values >> 63
-    if any(not np.array_equal(words[place::n_words], sign) for place in range(1, n_words)):
+    values, ends = np.empty(len(array), np.int64), np.zeros(2, np.int64)
+    if not _lowest_words(read_only(words.astype(np.int64, copy=False)), n_words, values, ends):
         return None
-    numbers = numbers_of(values, arrow.scale)
-    return None if numbers.least == KEY_MIN else numbers
+    return Numbers(values, arrow.scale, *ends.tolist())
 
 
 def _fits(least: int, most: int) -> bool:
@@ -213,6 +211,27 @@ def value_bytes(numbers: Numbers) -> np.ndarray:
     values = np.require(numbers.values, np.int64, ("C", "W"))
     _write(values, SCALE - numbers.scale, np.empty(_WORDS, np.int64), data)
     return data
+
+
+@kernel
+def _lowest_words(words, n_words, values, ends):
+    """Write the lowest word of each value; returns whether all others only repeat its sign, and it is no
+    ``KEY_MIN``.
+
+    words: int64 (n * n_words,), read-only; values: int64 (n,), written; ends: int64 (2,), written: the least
+    and the most.
+    """
+    least, most = (KEY_MAX, KEY_MIN) if len(values) else (0, 0)
+    fits = True
+    for row in range(len(values)):
+        value = words[row * n_words]
+        for place in range(1, n_words):
+            fits &= words[row * n_words + place] == value >> 63
+        values[row] = value
+        least = min(least, value)
+        most = max(most, value)
+    ends[0], ends[1] = least, most
+    return fits and least > KEY_MIN
 
 
 @kernel
