@@ -437,7 +437,7 @@ class Evaluation:
     def _run_of(self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted) -> BodyRun | ScanRun:
         """A body that is searched, or scanned where that can be and costs less."""
         body = wanted.body
-        if wanted.order is not None or joins_auxiliary(body):
+        if wanted.order is not None or joins_groups(rule):
             return self._planned(rule, heads, wanted)
         looks_up = len(rule.bodies) == 1 and keeps_no_rows(heads, body.types)
         request, fresh = self.request, self.program.derived.keys()
