@@ -21,16 +21,21 @@ Evaluated once, nothing changes: joins cost the assignments that are listed on t
 costs ``VIEW_ROW``.  Where relations say how many rows a key has at most (``Edge.most``), that is taken and
 not the average: what is listed then is no more.
 
+Independence hides what skew does to circles: listed together, those that meet in one variable take the
+products of their numbers for each key.  Where nothing else gains by the model, each of them has a view; who
+evaluates tries the body as it is first (:mod:`lftj.rewriting.one_off`).
+
 Search: dynamic programming over the sets of eliminated variables, for the edges left depend on the set alone;
 beyond ``EXACT`` groups of variables one after the other, each time the one whose elimination costs least.
-O(2^n * n * edges) views are looked at; one after the other each is, and again when its neighbour was joined.
+O(2^n * n * edges) views are looked at, each once for the same edges; sets that cost more than the rule
+as it is lead nowhere.
 What is left is joined in O(edges^2) steps, which are counted after each view.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
@@ -48,7 +53,7 @@ VIEW_ROW = 4.0
 Names = frozenset[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Edge:
     """An atom, or a view in the making.
 
@@ -171,19 +176,23 @@ def choose_elimination(graph: Graph) -> Elimination:
     units = _units(graph)
     way = _all_places if len(units) <= (EXACT_ONCE if graph.once else EXACT) else _descent
     best = min(itertools.chain([start], way(start, units)), key=lambda place: place.total)
+    if graph.once and best is start and (apart := _circles_apart(start)) is not start:
+        return Elimination(apart.order, apart.total, max(start.total, apart.total))
     return Elimination(best.order, best.total, start.total, best.by_ranges)
 
 
 def _all_places(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
-    """The best place for each set of eliminated variables."""
+    """The best place for each set of eliminated variables, of those that may cost less in the end."""
     places = {frozenset[Names](): start}
+    views: _Views = {}
     while places:
         following: dict[frozenset[Names], _Place] = {}
         for gone, place in places.items():
             for chosen in _choices(units, gone, start.graph.filters):
-                after = _eliminated(place, frozenset().union(*chosen))
-                if after is None:
+                view = _view(place, frozenset().union(*chosen), views)
+                if view is None or view.cost_after(place) >= start.total:
                     continue
+                after = _with_view(place, view)
                 now = gone | chosen
                 if now not in following or after.cost < following[now].cost:
                     following[now] = after
@@ -194,20 +203,65 @@ def _all_places(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
 def _descent(start: _Place, units: Sequence[Names]) -> Iterator[_Place]:
     """One elimination after another, each time the one that costs least."""
     place, gone = start, frozenset[Names]()
-    views: dict[frozenset[Names], _View | None] = {}
+    views: _Views = {}
     while True:
-        choices = list(_choices(units, gone, start.graph.filters))
-        for chosen in choices:
-            if chosen not in views:
-                views[chosen] = _view(place, frozenset().union(*chosen))
-        possible = [(chosen, view) for chosen in choices if (view := views[chosen]) is not None]
+        found = [
+            (chosen, _view(place, frozenset().union(*chosen), views))
+            for chosen in _choices(units, gone, start.graph.filters)
+        ]
+        possible = [(chosen, view) for chosen, view in found if view is not None]
         if not possible:
             return
         best, view = min(possible, key=lambda pair: pair[1].cost_after(place))
-        touched = frozenset().union(*(edge.variables for edge in view.joined))
         place, gone = _with_view(place, view), gone | best
-        views = {chosen: known for chosen, known in views.items() if touched.isdisjoint(*chosen)}
         yield place
+
+
+def _circles_apart(place: _Place) -> _Place:
+    """With a view of each circle that meets the others in one variable; the place itself where none does."""
+    views: _Views = {}
+    while (names := _circle(place)) is not None:
+        view = _view(place, names, views)
+        if view is None:
+            break
+        place = _with_view(place, view)
+    return place
+
+
+def _circle(place: _Place) -> Names | None:
+    """The variables of edges in a circle that share one variable with the others, if these have one, too."""
+    edges = [edge.listed for edge in place.edges]
+    for name in sorted(frozenset().union(*edges)) if has_circle(edges) else ():
+        left = [edge - {name} for edge in edges if edge - {name}]
+        while left:
+            inside = left.pop()
+            while touched := [edge for edge in left if edge & inside]:
+                inside = inside.union(*touched)
+                left = [edge for edge in left if edge not in touched]
+            here = [edge for edge in edges if edge & inside]
+            others = [edge for edge in edges if not edge & inside]
+            if not inside & place.graph.head and has_circle(here) and has_circle(others):
+                return inside
+    return None
+
+
+def has_circle(edges: Iterable[Names]) -> bool:
+    """Whether a body is cyclic, by what is left when ears are removed (Graham 1979; Yu and Ozsoyoglu 1979).
+
+    >>> has_circle([frozenset("ab"), frozenset("bc")])
+    False
+    >>> has_circle([frozenset("ab"), frozenset("bc"), frozenset("ac")])
+    True
+    """
+    left = list(dict.fromkeys(edges))
+    while len(left) > 1:
+        alone = tails(left, frozenset())
+        shared = list(dict.fromkeys(edge - alone for edge in left))
+        kept = [edge for edge in shared if not any(edge < other for other in shared)]
+        if kept == left:
+            return True
+        left = kept
+    return False
 
 
 def _begin(graph: Graph) -> _Place:
@@ -251,10 +305,23 @@ class _View:
         return place.cost + self.cost + (VIEW_ROW * self.edge.rows if place.graph.once else 0.0)
 
 
-def _view(place: _Place, names: Names) -> _View | None:
+_Views = dict[tuple[Names, tuple[Edge, ...], tuple[Names, ...]], _View | None]
+"""Those that were looked at, by what they depend on: the same edges are left on many ways."""
+
+
+def _view(place: _Place, names: Names, known: _Views) -> _View | None:
     """None where a filter would read what the joined edges do not have."""
-    joined = [edge for edge in place.edges if edge.variables & names]
-    applied = [one for one in place.filters if one & names]
+    joined = tuple(edge for edge in place.edges if edge.variables & names)
+    applied = tuple(one for one in place.filters if one & names)
+    key = names, joined, applied
+    if key not in known:
+        known[key] = _new_view(place, *key)
+    return known[key]
+
+
+def _new_view(
+    place: _Place, names: Names, joined: tuple[Edge, ...], applied: tuple[Names, ...]
+) -> _View | None:
     have = frozenset().union(*(edge.variables for edge in joined))
     if not frozenset().union(*applied) <= have:
         return None
@@ -269,12 +336,6 @@ def _view(place: _Place, names: Names) -> _View | None:
     fullest = {name: min(n_rows, most / distinct[name]) for name in keys if any(e.most for e in joined)}
     view = Edge(keys, frozenset(), n_rows, distinct, flow, is_view=True, most=fullest)
     return _View(names, joined, applied, view, *place.view_cost(joined, applied, keys))
-
-
-def _eliminated(place: _Place, names: Names) -> _Place | None:
-    """With a view more; None where there can't be one."""
-    view = _view(place, names)
-    return None if view is None else _with_view(place, view)
 
 
 def _with_view(place: _Place, view: _View) -> _Place:

@@ -87,7 +87,7 @@ class ViewTree:
         # What another head of the rule sums is not computed for a count.
         is_shorter = self._call.function == "count" and bool(self._body.assignments)
         taken_apart = bool(self._splits) or any(one.order for one in self.eliminations)
-        gains = taken_apart and self.cost < self.plain
+        gains = taken_apart and self.cost <= self.plain
         if shared.once and not gains:
             raise NotRewritten(f"about {self.plain:,.0f} assignments are listed sooner")
         if not gains and not is_shorter:
