@@ -203,6 +203,7 @@ class CostModel:
             fixed_by.append(before if self.masks[at] & ~after == 0 else 0)
             lists.append((use, fanouts[-1] if before else math.inf))
         in_bounds, passing = self._shares(name, bound, of_rows=rooted < len(fanouts))
+        passing *= self._left_by_negations(name)
         if not fanouts:
             return _Node(in_bounds * passing, 2.0 + checks, (), (), False, 1.0, 1.0, checks, False)
         matches = min(fanouts)
@@ -345,6 +346,17 @@ class CostModel:
             if bound_.filters and bound_.operator != "!=":
                 passing *= 0.5
         return in_bounds, passing
+
+    def _left_by_negations(self, name: str) -> float:
+        """The share of a variable's rows whose key no negated atom has that reads it alone."""
+        share = 1.0
+        for atom in self.problem.negations:
+            column = self._histogram(name) if atom.variables == (name,) and not atom.equal else None
+            if column is not None and column.n_keys:
+                keys, weights = column.sample()
+                negated = histogram(self.catalog[atom.relation], atom.columns[0]).at(keys) > 0.0
+                share *= float(weights[~negated].sum() / weights.sum())
+        return max(share, 1e-6)
 
     def _share_between(self, name: str, other: str | None, low: int, high: int, of_rows: bool) -> float:
         """Share of a variable's keys from ``other + low`` to ``other + high``; KEY_MIN, KEY_MAX: no limit."""

@@ -47,6 +47,9 @@ from lftj.values.unscaled import SCALES, Numbers, numbers_of_array
 PIECE_ROWS = 1 << 16
 """So many rows at most are packed or unpacked at a time."""
 
+FEW_ROWS = 1 << 13
+"""Numbers of fewer rows are worked out for these alone, until so many were asked for as there are rows."""
+
 _LENGTH_BYTES = 4
 PLAIN, BOOLEAN, FLOAT, LARGE = range(4)
 """Forms of values: as they are; bits; floats, which are brought to one form; texts with wide bounds."""
@@ -99,6 +102,7 @@ class RowDomain(DictionaryDomain):
         self._waiting: pa.Table | None = None
         self._entering = threading.Lock()
         self._numbers: dict[int, Numbers | None] = {}  # of columns of rows that wait
+        self._asked: dict[int, int] = {}  # rows of these that numbers were asked for
         self._packings: list[_Packing] = []
         place = (len(self.types) + 7) // 8
         for arrow_type in self.types:
@@ -108,7 +112,7 @@ class RowDomain(DictionaryDomain):
         self._fields = np.array([one[:3] for one in self._packings], np.int64).reshape(-1, 3)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_entering": None, "_numbers": {}}
+        return {**super().__getstate__(), "_entering": None, "_numbers": {}, "_asked": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
@@ -173,7 +177,7 @@ class RowDomain(DictionaryDomain):
     def numbers(self, codes: np.ndarray, number: int) -> Numbers | None:
         """A column of decimals of these rows as whole numbers; None where one needs more bits, or is NULL.
 
-        While rows wait they are worked out once, for all rows.
+        While rows wait they are worked out for all rows when so many were asked for, and then no more.
         """
         waiting = self._waiting
         if waiting is None:
@@ -181,6 +185,9 @@ class RowDomain(DictionaryDomain):
                 return _numbers_of(self.column(codes, number))
             return self.integers(self.packed(codes), number)
         if number not in self._numbers:
+            self._asked[number] = self._asked.get(number, 0) + len(codes)
+            if len(codes) < FEW_ROWS and self._asked[number] < waiting.num_rows:
+                return _numbers_of(self.column(codes, number))
             self._numbers[number] = _numbers_of(waiting.column(number))
         found = self._numbers[number]
         if found is None or not len(codes):

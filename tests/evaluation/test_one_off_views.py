@@ -90,6 +90,25 @@ def test_a_sum_whose_gain_is_in_doubt_is_tried_as_written(hub: int, has_views: b
         assert operations(db, CHAIN) < 2_000_000 < hub**2 // 4
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize(("head", "is_apart"), [("h[]", True), ("h[a]", True), ("h[a, b, d]", False)])
+def test_circles_that_meet_in_one_variable_are_counted_apart(head: str, is_apart: bool) -> None:
+    """Each of 40 hubs has 599 triangles, and so 599 ** 2 pairs of them."""
+    n_hubs, n_rim = 40, 600
+    hubs = np.repeat(np.arange(n_hubs), n_rim)
+    rim = n_hubs + np.arange(n_hubs * n_rim)
+    same = hubs[:-1] == hubs[1:]
+    begins, ends = np.concatenate([hubs, rim[:-1][same]]), np.concatenate([rim, rim[1:][same]])
+    db = Database()
+    db.load("e", pa.table({"x": begins, "y": ends}))
+    rule = f"{head} = count() <- e(a, b), e(b, c), e(a, c), e(a, d), e(d, f), e(a, f)."
+    rows = rows_of(db.query(rule, threads=1))
+    assert sum(row[-1] for row in rows) == n_hubs * (n_rim - 1) ** 2
+    assert ("#view" in str(db.explain(rule))) is is_apart
+    if is_apart:
+        assert operations(db, rule) < 1_000_000 < n_hubs * (n_rim - 1) ** 2 // 10
+
+
 def test_little_is_listed() -> None:
     assert "#view" not in str(many(each=20).explain(STAR))
 

@@ -49,10 +49,12 @@ def any_order(seed: int, cuts: bool) -> Iterator[None]:
         while not (cuts and random.random() < 0.2):
             choices = list(elimination._choices(units, gone, graph.filters))
             random.shuffle(choices)
+            if random.random() < 0.3:  # as circles do that meet the others in one variable
+                choices = [one | other for one, other in itertools.pairwise(choices)]
             for choice in choices:
-                following = elimination._eliminated(place, frozenset().union(*choice))
-                if following is not None:
-                    place, gone = following, gone | choice
+                view = elimination._view(place, frozenset().union(*choice), {})
+                if view is not None:
+                    place, gone = elimination._with_view(place, view), gone | choice
                     break
             else:
                 break

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj import Database, errors
+from lftj.planning.statistics import about
 from lftj.storage import wide_columns
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.collector import Collector
@@ -135,6 +136,36 @@ def test_what_nobody_reads_is_not_coded() -> None:
     assert domains.of(pa.string()).n_values == 2  # type: ignore[attr-defined]
     with pytest.raises(errors.NullError, match=r"relation 'r', column 't': NULL in row 1"):
         read[3]
+
+
+def test_estimates_read_rows_that_are_drawn() -> None:
+    """Keys that come equally often, as many as rows, a few of many rows; NULL is none."""
+    drawn, n_rows = random.Random(1), 100_000
+    columns: dict[str, list[Any]] = {
+        "key": list(range(n_rows)),
+        "each": [drawn.randrange(5_000) for _ in range(n_rows)],
+        "skewed": [0 if drawn.random() < 0.3 else number for number in range(n_rows)],
+        "text": [f"text {drawn.randrange(50)}" for _ in range(n_rows)],
+        "price": [Decimal(number).scaleb(-2) for number in range(n_rows)],
+        "gone": [None if number % 2 else number // 8 for number in range(n_rows)],
+    }
+    db = Database()
+    with wide_relations(2):
+        db.load("r", pa.table(columns), nulls="keep")
+    table = db["r"].tuples
+    seen = {name: about(table, number) for number, name in enumerate(columns, 1)}
+    expected = {name: len({*values} - {None}) for name, values in columns.items()}
+    assert all(
+        0.75 * expected[name] < seen[name].n_keys < 1.3 * expected[name]
+        for name in columns
+        if name != "skewed"
+    )
+    assert 0.25 * n_rows < seen["skewed"].fullest < 0.35 * n_rows
+    assert 1 <= seen["key"].fullest < 3 and 10 < seen["each"].fullest < 80
+    halves = seen["key"].share_between(np.array([0]), np.array([n_rows // 2]), of_rows=True)
+    assert 0.45 < halves[0] < 0.55
+    codes = table.columns()
+    assert isinstance(codes, WideColumns) and codes.coded == ()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
