@@ -9,8 +9,8 @@ orders).
 
 0. A body of more than ``LONG`` atoms has greedy orders only: from each first variable, as many as
    ``GREEDY_EXTENSIONS`` allow, the next one is the cheapest of those that something ties to what is bound.
-1. A greedy order from every first variable, the cheapest of these first.  One that is expected to take fewer
-   than ``SEARCHED_FROM`` operations is taken: to look for another one would take longer than the search.
+1. A greedy order from every first variable.  Where the best is expected to take fewer than
+   ``SEARCHED_FROM`` operations, it is taken.
 2. Else dynamic programming over sets of bound variables, once per first variable:
    the best order of a set is the best order of the set less one variable,
    extended.  The cost of an extension comes from :mod:`lftj.planning.cost_model`.
@@ -82,7 +82,7 @@ MOVED_PLACES = 8_000
 """Estimates of single places in a round of moves, about; bodies of up to 20 variables take no more."""
 
 SEARCHED_FROM = 5_000
-"""A greedy order that takes fewer operations is taken: looking for others would take longer."""
+"""Greedy orders that take fewer operations are not improved upon: that would take longer."""
 
 PILOT_FROM = 1_000_000
 PILOT_ORDERS = 4
@@ -253,9 +253,9 @@ def candidates(model: CostModel, searched_from: float = SEARCHED_FROM) -> dict[t
         segments = [component for component, segment in zip(components, way, strict=True) if segment]
         for order in _best_orders(model, segments, searched_from):
             costs[order] = model.cost(order)
-    ranked = sorted(costs, key=lambda order: costs[order])
-    if is_long(model.problem) or costs[ranked[0]] < SEARCHED_FROM:
+    if is_long(model.problem):
         return costs
+    ranked = sorted(costs, key=lambda order: costs[order])
     rounds = 1 if costs[ranked[0]] < searched_from else IMPROVED
     for order in ranked[:rounds]:
         _improve(model, order, costs, rounds)
@@ -321,20 +321,18 @@ def _best_orders(
         return list(dict.fromkeys(closed(path) for path in paths))
     firsts = longer(start)
     finished: list[OrderPath] = []
-    for path in sorted(firsts, key=lambda path: path.cost + path.nodes):
+    for path in firsts:
         for _ in range(len(free) - 1):
             path = min(longer(path), key=lambda path: path.cost + path.nodes)
         finished.append(path)
-        if path.cost < SEARCHED_FROM:
-            return [closed(path)]
     greedy = min(finished, key=lambda path: path.cost)
     if greedy.cost < searched_from:
         return list(dict.fromkeys(closed(path) for path in finished))
     # One line of descent per first variable: good orders that begin alike would crowd out the others.
     beam = 1 << EXACT_UP_TO
     if len(free) > EXACT_UP_TO:
-        cost_of = {path.order[len(start.order)]: path.cost for path in finished}
-        firsts = sorted(firsts, key=lambda path: cost_of[path.order[len(start.order)]])[:FIRSTS]
+        ranked = sorted(range(len(firsts)), key=lambda place: finished[place].cost)[:FIRSTS]
+        firsts = [firsts[place] for place in ranked]
         beam = max(1, min(BEAM, 2 * EXTENSIONS // (len(firsts) * len(free) ** 2)))
     for first in firsts:
         level = {first.bound: first}

@@ -303,17 +303,15 @@ def null_mask(column: ArrowColumn) -> np.ndarray | None:
     >>> null_mask(pa.array([1, None])).tolist(), null_mask(pa.array([1]))
     ([False, True], None)
     """
-    parts = []
-    for chunk in chunks_of(column):
-        if isinstance(chunk, pa.ExtensionArray):
-            chunk = chunk.storage
-        in_dictionary = pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count > 0
-        if chunk.null_count or in_dictionary:
-            parts.append(chunk.is_null().to_numpy(zero_copy_only=False))
-        else:
-            parts.append(np.zeros(len(chunk), dtype=bool))
-    mask = np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+    chunks = [chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk for chunk in chunks_of(column)]
+    if not any(chunk.null_count or _has_null_in_dictionary(chunk) for chunk in chunks):
+        return None
+    mask = np.concatenate([chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks])
     return mask if mask.any() else None
+
+
+def _has_null_in_dictionary(chunk: pa.Array) -> bool:
+    return pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count > 0
 
 
 def taken(column: ArrowColumn, rows: np.ndarray) -> ArrowColumn:
