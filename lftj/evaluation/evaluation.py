@@ -47,9 +47,10 @@ from lftj.evaluation.wanted import (
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.one_row import ONE_ROW
-from lftj.language.several_aggregates import joins_auxiliary, joins_groups, shown_name
+from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, joins_groups, shown_name
 from lftj.language.syntax import Aggregate, Variable
 from lftj.planning.lowering import Lowered
+from lftj.rewriting.key_relations import holds_keys
 from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count
 from lftj.search.regions.evaluation import Operations
@@ -437,7 +438,7 @@ class Evaluation:
     def _run_of(self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted) -> BodyRun | ScanRun:
         """A body that is searched, or scanned where that can be and costs less."""
         body = wanted.body
-        if wanted.order is not None or joins_groups(rule):
+        if wanted.order is not None or not all(map(holds_keys, filter(is_auxiliary, body.relations))):
             return self._planned(rule, heads, wanted)
         looks_up = len(rule.bodies) == 1 and keeps_no_rows(heads, body.types)
         request, fresh = self.request, self.program.derived.keys()
