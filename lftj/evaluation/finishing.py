@@ -102,7 +102,9 @@ class Finishing:
         if comparison.tests_null or right.parameter is not None or not domain.ordered:
             return None
         low, high = domain.interval(operator, right.value)
-        return _Bounding(left.name, max(low, NULL_CODE + 1), high)
+        if self._lowered.types[left.name].nullable:
+            low = max(low, NULL_CODE + 1)
+        return _Bounding(left.name, low, high)
 
     def _by_value(self, variables: Sequence[Variable], values: Evaluator) -> _Evaluated:
         """Once for each value of the one variable that is read, if that has a dictionary and few values."""
@@ -176,7 +178,7 @@ class _Assigning(NamedTuple):
 
 
 class _Bounding(NamedTuple):
-    """The variable's code is one of these; NULL's is below all."""
+    """The variable's code is one of these."""
 
     name: str
     low: int

@@ -26,7 +26,7 @@ def test_a_soak_at_constant_data_holds_as_much_in_the_end(monkeypatch: pytest.Mo
     sizes = []
     for _ in range(4):
         made = 0
-        while made < 500:
+        while made < 800:
             made += soaked.transact(200)
             sizes.append(Sizes.of(soaked.workspace))
     soaked.check()

@@ -20,7 +20,7 @@ from lftj.database import database
 from lftj.evaluation import growing_relation, recursive_body
 from lftj.process.progress import Advance
 from maintenance import Workspace
-from maintenance.workspace import workspace
+from maintenance.workspace import installing
 from support.functions import DivisionByZero, Overflow
 from support.random_recursion import recursive_scenarios
 from support.recursive_programs import TEXTBOOK, inputs_of, random_row
@@ -127,7 +127,7 @@ def test_progress_tells_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
         yield lambda fraction, note="": told.append((label, fraction, note))
 
     monkeypatch.setattr(database, "bar", bar)
-    monkeypatch.setattr(workspace, "bar", bar)
+    monkeypatch.setattr(installing, "bar", bar)
     edges = [(1, 2), (2, 3), (3, 4)]
     db = closure_of(edges)
     db.query(CLOSURE, progress=True)

@@ -231,3 +231,15 @@ def test_an_empty_relation_keeps_nulls_too() -> None:
     db.load("r", [(-(2**63),)], columns=["a"])
     with pytest.raises(errors.RangeError, match="relation 'empty', column 'a': there is, or was, the value"):
         db.load("empty", pa.table({"a": pa.array([], pa.int64())}), nulls="keep")
+
+
+def test_the_least_number_is_a_value_where_there_is_no_null() -> None:
+    """A computed variable that is compared on the rows: the code of NULL is the least number's."""
+    rule = "h(v) <- r(k, v), 0 >= w, k = w."
+    least = pa.table({"a": pa.array([-(2**63), 5], pa.int64()), "b": [-1, -2]})
+    db = lftj.Database()
+    db.load("r", least)
+    assert db.query(rule).to_pylist() == [{"v": -1}]
+    kept = lftj.Database()
+    kept.load("r", pa.table({"a": pa.array([None, -3], pa.int64()), "b": [-1, -2]}), nulls="keep")
+    assert kept.query(rule).to_pylist() == [{"v": -2}]

@@ -51,6 +51,7 @@ REDUCING = ("planning/test_reducing.py",)
 DECIMALS = ("values/test_unscaled.py", "evaluation/test_decimals_on_rows.py")
 DEMAND = ("rewriting/test_demand.py",)
 RESULTS = ("maintenance/workspace/test_results.py",)
+MERGED = ("rewriting/test_merged_tests.py",)
 
 FAULTS = (
     # -- wide relations, filtered rows, numbers on rows --------------------------------------
@@ -71,8 +72,8 @@ FAULTS = (
     Fault(
         "-0.0 and 0.0 are two values of a row",
         "lftj/values/rows.py",
-        "floats = data.view(one.floats) + one.floats(0.0)",
-        "floats = data.view(one.floats).copy()",
+        "    if magnitude == 0:\n        bits = magnitude",
+        "    if magnitude == 1:\n        bits = magnitude",
         WIDE,
     ),
     Fault(
@@ -1075,6 +1076,48 @@ FAULTS = (
         "lengths + wanted)",
         "lengths + wanted - 1)",
         LISTS,
+    ),
+    Fault(
+        "the higher words of a decimal are not looked at",
+        "lftj/values/rows.py",
+        "            if block[row, place + byte] != np.uint8(value >> 63 & 255):\n",
+        "            if block[row, place + byte] != np.uint8(value >> 63 & 255) and byte > 30:\n",
+        WIDE,
+    ),
+    Fault(
+        "booleans of an array begin with the first bit of its buffer",
+        "lftj/values/rows.py",
+        "                bit = plan[column, FIRST] + row\n",
+        "                bit = row\n",
+        WIDE,
+    ),
+    Fault(
+        "NULL in a column that is declared NOT NULL is not seen",
+        "lftj/values/rows.py",
+        "                missing[column >> 3] |= np.uint8(1 << (column & 7))\n",
+        "                missing[0] |= np.uint8(0)\n",
+        ("database/test_not_null.py", "maintenance/workspace/test_wide_kept.py"),
+    ),
+    Fault(
+        "alternatives that are kept as one body have to hold together",
+        "lftj/rewriting/merged_tests.py",
+        'connected("or", [',
+        'connected("and", [',
+        MERGED,
+    ),
+    Fault(
+        "the constants of the first alternative bound the search alone",
+        "lftj/rewriting/merged_tests.py",
+        "for named in found for constant in named[name]",
+        "for named in found[:1] for constant in named[name]",
+        MERGED,
+    ),
+    Fault(
+        "the least number is no value on the rows",
+        "lftj/evaluation/finishing.py",
+        "if self._lowered.types[left.name].nullable:",
+        "if True:",
+        ("evaluation/test_nulls.py",),
     ),
 )
 

@@ -43,13 +43,11 @@ def whatever_it_costs(seed: int) -> Iterator[None]:
         while True:
             choices = list(elimination._choices(units, gone, graph.filters))
             random.shuffle(choices)
-            found = (
-                (choice, elimination._eliminated(place, frozenset().union(*choice))) for choice in choices
-            )
-            following = next((pair for pair in found if pair[1] is not None), None)
+            found = ((choice, elimination._view(place, frozenset().union(*choice), {})) for choice in choices)
+            following = next(((choice, view) for choice, view in found if view is not None), None)
             if following is None:
                 return Elimination(place.order, 0.0, 1.0)
-            gone, place = gone | following[0], following[1]  # type: ignore[assignment]
+            gone, place = gone | following[0], elimination._with_view(place, following[1])
 
     with (
         mock.patch.object(semi_joins, "choose_elimination", chosen),

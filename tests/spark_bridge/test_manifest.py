@@ -163,8 +163,8 @@ def test_a_missing_entry_is_refused() -> None:
 
 
 def test_a_later_format_is_refused_by_its_number_alone() -> None:
-    with pytest.raises(StateError, match=r"^f: its format is 4, .* reads format 3: use the version"):
-        manifest_of(b'{"format": 4, "contents": "unheard of"}\n', "f")
+    with pytest.raises(StateError, match=rf"^f: its format is {FORMAT + 1}, .* reads format {FORMAT}: use"):
+        manifest_of(b'{"format": %d, "contents": "unheard of"}\n' % (FORMAT + 1), "f")
 
 
 def test_deep_nesting_is_damage() -> None:

