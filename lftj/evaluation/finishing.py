@@ -136,6 +136,8 @@ class Finishing:
         """
         table = RowValues(self._lowered.types, rows, self._types, self._lowered.fetched)
         for step in self._steps:
+            if not len(weights):  # nothing is left to compute, and a few rows often come to that
+                return dict.fromkeys(self._lowered.types, weights), weights
             if isinstance(step, _Assigning):
                 weights = self._assign(table, step, weights)
                 continue

@@ -5,7 +5,8 @@ all variables that any of them reads; how many assignments are behind a row is i
 may cost more than one for each head: of ``n(b, sum(a), max(c)) <- r(a, b), s(b, c).`` each
 aggregate needs the rows of one atom, and both together need all paths.  So
 
-1. heads whose variables are among another's are always fed by the other's search;
+1. heads whose variables are among another's are always fed by the other's search, and one search feeds all
+   where each would search for the same variables, of which theirs are computed;
 2. what is left goes into one search if that is estimated at no more work than those
    apart, and else stays apart;
 3. of a rule with alternatives, whose assignments are made distinct first, all heads share; and so they do
@@ -14,7 +15,8 @@ aggregate needs the rows of one atom, and both together need all paths.  So
 The work is the operations of a search and what sorting its rows is worth, by
 :mod:`lftj.planning.cost_model`, unpiloted.
 
-Cost: nothing for a single set of variables; else planning once for each set, and once for all.
+Cost: nothing for a single set of variables that are searched for; else planning once for each set, and once
+for all.
 """
 
 from __future__ import annotations
@@ -53,8 +55,10 @@ def searches(
         else:
             fed.append(head)
     if len(apart) > 1:
-        work_apart = sum(_work(*problem_of(fed), 1) for fed in apart)
-        if _work(*problem_of(heads), len(apart)) <= work_apart:
+        together, alone = problem_of(heads), [problem_of(fed) for fed in apart]
+        if all(set(problem.emitted) == set(together[0].emitted) for problem, _ in alone):
+            return [list(heads)]
+        if _work(*together, len(apart)) <= sum(_work(*each, 1) for each in alone):
             return [list(heads)]
     return [[head for head in heads if head in fed] for fed in apart]
 
