@@ -49,7 +49,7 @@ from lftj.language.diagnostics import warn_caller, with_rule
 from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, joins_groups, shown_name
 from lftj.language.syntax import Aggregate, Variable
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.rewriting.key_relations import holds_keys
 from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count

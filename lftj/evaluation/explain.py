@@ -23,7 +23,7 @@ from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.rewriting.key_relations import is_restricted
 from lftj.search.problem import JoinAtom, connected
 from lftj.search.row_filter import tests_text

@@ -24,7 +24,8 @@ from lftj.language.body import Body
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
 from lftj.language.folding import fold
 from lftj.language.syntax import Atom, Comparison, Constant, Variable
-from lftj.planning.lowering import Lowered, lower
+from lftj.planning.lowered import Lowered
+from lftj.planning.lowering import lower
 from lftj.planning.planner import choose_order
 from lftj.search.queries.plan import compile_plan
 from lftj.search.queries.search import batches

@@ -27,7 +27,8 @@ from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.language.syntax import Constant
 from lftj.planning.kept_orders import ALIKE, FEW_ROWS
-from lftj.planning.lowering import Fetches, Lowered, compared_names, lower
+from lftj.planning.lowered import Lowered
+from lftj.planning.lowering import Fetches, compared_names, lower
 from lftj.planning.planner import OrderChoice, choose_order
 from lftj.planning.reducing import Reduced, count_read, is_bought, reduced, scan_with_lookups
 from lftj.process.interrupts import deaf

@@ -11,16 +11,11 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
 * comparisons of variables and literals of one domain become conditions:
   ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
   (strings, binary, decimals) a comparison with a literal, and a test of a text, becomes a
-  relation of the codes that satisfy it (:class:`Selection`), as a list of literals does
-  everywhere, and one of two variables goes through ranks.
-
-Of the data only schemas and dictionaries are looked at.  What the data must hold for
-the problem to be right is said by ``Lowered``: :meth:`Lowered.check` looks, where
-tables are bound.  Where the body's literals and parameters are all codes in conditions,
-another value of a parameter needs new codes and nothing else: :meth:`Lowered.problem_for`.
+  relation of the codes that satisfy it (:class:`~lftj.planning.lowered.Selection`), as a list of literals
+  does everywhere, and one of two variables goes through ranks.
 
 What it cannot do stays for the rows that come out: other comparisons,
-assignments, and negated atoms over assigned variables.  ``Lowered`` lists them,
+assignments, and negated atoms over assigned variables.  :class:`~lftj.planning.lowered.Lowered` lists them,
 and ``explain`` shows them.
 """
 
@@ -29,14 +24,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum
 
-import numpy as np
-
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.language.body import Assignment, Body
-from lftj.language.expressions import comparer, comparison_text, text_of, variables_of
+from lftj.language.body import Body
+from lftj.language.expressions import comparison_text, text_of, variables_of
 from lftj.language.folding import fold
 from lftj.language.parameters import constants_of
 from lftj.language.syntax import (
@@ -50,19 +43,13 @@ from lftj.language.syntax import (
     Variable,
     Wildcard,
 )
-from lftj.planning.statistics import histogram
+from lftj.planning.lowered import CodedConstant, Lowered, Selection, code_limits
 from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
-from lftj.storage.catalog import Catalog
-from lftj.storage.relation import Relation
 from lftj.storage.wide_columns import Fetch
-from lftj.values.domain import NULL_CODE, Domain, viewless
-from lftj.values.literals import Value
+from lftj.values.domain import NULL_CODE, Domain
 from lftj.values.operators import FLIPPED, NULL_SAFE
 from lftj.values.schema import Column, ColumnType, Schema
 from lftj.values.texts import TESTS
-
-DICTIONARY_STEP = 4
-"""Comparing a value of a dictionary takes as much as finding the distinct codes of so many rows."""
 
 WILDCARD_NAME = re.compile(r"_\d+")
 """What the checker names wildcards that an aggregate counts."""
@@ -87,161 +74,6 @@ def compared_names(body: Body) -> set[str]:
 
 NARROW = 4
 """A relation with so many times fewer rows than another that is joined with it leaves few of the other's."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The codes of a variable with which a comparison holds, where the order of codes does not tell.
-
-    ``comparison``: of the variable with a literal, a list of literals or a text.  ``columns``: those of
-    relations where the variable stands.
-    """
-
-    name: str
-    variable: str
-    schema: Schema
-    comparison: Comparison
-    columns: tuple[tuple[str, int], ...]
-
-    def relation(self, catalog: Catalog) -> Relation:
-        """As the data are now."""
-        return Relation.from_codes(self.name, self.schema, [self._codes(catalog)])
-
-    def _codes(self, catalog: Catalog) -> np.ndarray:
-        type_ = self.schema.columns[0].type
-        call, literal = self.comparison.left, self.comparison.right
-        if isinstance(call, Call) and call.function == "in":
-            constants = [constant for constant in call.arguments[1:] if isinstance(constant, Constant)]
-            codes = {type_.domain.encode_constant(constant.value) for constant in constants}
-            return np.array(sorted(code for code in codes if code is not None), np.int64)
-        among = self._among(catalog)
-        if not isinstance(call, Call):
-            assert isinstance(literal, Constant)
-            return type_.domain.select(self.comparison.operator, literal.value, among)
-        if among is None:
-            among = type_.domain.known()
-        arrow = viewless(type_.arrow)
-        values = type_.domain.decode(among, arrow)
-        held = comparer(self.comparison, {self.variable: arrow})({self.variable: values}, len(among))
-        return among[held.fill_null(False).to_numpy(zero_copy_only=False)]
-
-    def _among(self, catalog: Catalog) -> np.ndarray | None:
-        """The codes of the variable in its smallest relation; None where that is not known, or larger."""
-        tables = [(catalog[name], column) for name, column in self.columns]
-        table, column = min(tables, key=lambda pair: pair[0].n_rows)
-        domain = self.schema.columns[0].type.domain
-        if not isinstance(table, Relation) or table.n_rows > DICTIONARY_STEP * domain.size:
-            return None
-        keys = histogram(table, column).keys
-        return keys[keys != NULL_CODE]
-
-
-@dataclass(frozen=True)
-class CodedConstant:
-    """A literal or parameter that conditions compare a variable with.
-
-    ``first``: the number of the first condition; ``operators``: of that and of those after it.  ``is_term``:
-    it stands in an atom, where it is a variable of its own.
-    """
-
-    constant: Constant
-    domain: Domain
-    operator: str
-    first: int
-    operators: list[str]
-    is_term: bool
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it has the same codes whatever comes: no parameter, and its domain has no dictionary."""
-        return self.constant.parameter is None and self.domain.ordered
-
-    def value(self, values: Mapping[str, Value]) -> Value:
-        """With these values of the parameters."""
-        name = self.constant.parameter
-        return self.constant.value if name is None else values[name]
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A body ready to be planned, and what is left to do on its rows.
-
-    ``empty``: why the body has no assignment whatever the order, or None.  ``nan_free``: columns of relations
-    that must hold no NaN, by name and number.  ``functions``: relations that are read as functions and may
-    be none.  ``selections``: what the problem reads beside relations.  ``constants``: those whose codes stand
-    in conditions; None where the problem depends on literals and parameters in other ways too.
-    ``fetched``: variables that are read off the rows of wide relations.
-    """
-
-    problem: JoinProblem
-    types: dict[str, ColumnType]
-    comparisons: tuple[Comparison, ...] = ()
-    assignments: tuple[Assignment, ...] = ()
-    negations: tuple[Atom, ...] = ()
-    empty: str | None = None
-    nan_free: frozenset[tuple[str, int]] = frozenset()
-    functions: frozenset[str] = frozenset()
-    selections: tuple[Selection, ...] = ()
-    constants: tuple[CodedConstant, ...] | None = None
-    fetched: Mapping[str, Fetch] = field(default_factory=dict)
-
-    @property
-    def finishes_in_search(self) -> bool:
-        """No work is left on the rows."""
-        return not (self.comparisons or self.assignments or self.negations or self.fetched)
-
-    @property
-    def on_rows(self) -> list[str]:
-        """What is done on the rows, for ``explain``."""
-        names = dict.fromkeys(one.relation for one in self.fetched.values())
-        done = [
-            f"{', '.join(sorted(v for v, one in self.fetched.items() if one.relation == name))} of {name}"
-            for name in names
-        ]
-        done += [comparison_text(comparison) for comparison in self.comparisons]
-        done += [f"{one.variable} = {text_of(one.expression)}" for one in self.assignments]
-        done += [f"not {negation.relation}, of an assigned variable" for negation in self.negations]
-        return done
-
-    def problem_for(self, values: Mapping[str, Value]) -> JoinProblem | None:
-        """The problem with other values of the parameters, of the same types, and dictionaries as they are.
-
-        None where that is of another shape, or is not known without lowering the body anew.
-        """
-        if self.constants is None:
-            return None
-        offsets = [condition.offset for condition in self.problem.conditions]
-        terms = set()
-        for constant in self.constants:
-            if not constant.is_settled:
-                limits = _limits(constant.domain, constant.operator, constant.value(values))
-                if limits is None or [operator for operator, _ in limits] != constant.operators:
-                    return None
-                for number, (_, code) in enumerate(limits, constant.first):
-                    offsets[number] = code
-            if constant.is_term:
-                terms.add((constant.domain, offsets[constant.first]))
-        if len(terms) < sum(constant.is_term for constant in self.constants):
-            return None  # literals of the same code would be one variable
-        return self.problem.with_offsets(offsets)
-
-    def tables(self, catalog: Catalog) -> Catalog:
-        """The catalog with the selections."""
-        if not self.selections:
-            return catalog
-        return {**catalog, **{selection.name: selection.relation(catalog) for selection in self.selections}}
-
-    def check(self, catalog: Catalog) -> None:
-        """Look whether the tables are such that the problem is right.
-
-        Raises NanError and FunctionalConflictError.
-        """
-        for name in sorted(self.functions):
-            catalog[name].check_functional()
-        for name, column in sorted(self.nan_free):
-            catalog[name].refuse_nan(column)
-        for one in self.fetched.values():
-            catalog[one.relation].refuse_null(one.column)
 
 
 def lower(
@@ -445,7 +277,7 @@ class _Lowering:
             elif isinstance(term, Constant):
                 asked = True
                 domain = schema.columns[column].type.domain
-                limits = _limits(domain, "=", term.value, self.lasting)
+                limits = code_limits(domain, "=", term.value, self.lasting)
                 if limits is None:
                     self.has_codes = False
                     self.empty = f"{text_of(term)} does not occur in {atom.relation}"
@@ -477,7 +309,8 @@ class _Lowering:
     def _lacks_code(self, atom: Atom, schema: Schema) -> bool:
         """Whether a literal of the atom has no code.  Looked at before any is pinned: pins need an atom."""
         return any(
-            isinstance(term, Constant) and _limits(column.type.domain, "=", term.value, self.lasting) is None
+            isinstance(term, Constant)
+            and code_limits(column.type.domain, "=", term.value, self.lasting) is None
             for column, term in zip(schema.columns, atom.terms, strict=True)
         )
 
@@ -580,7 +413,7 @@ class _Lowering:
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
         if domain.ordered or operator in ("=", "!="):
-            limits = _limits(domain, operator, literal.value, self.lasting)
+            limits = code_limits(domain, operator, literal.value, self.lasting)
             if limits is None:
                 self.has_codes = False
                 if operator != "!=":
@@ -651,25 +484,6 @@ def _row_of(number: int, atom: Atom) -> str:
     """The variable of the row's code in an atom of a wide relation; ``number``: the atom's in its body."""
     (row, *_) = atom.terms
     return row.name if isinstance(row, Variable) else f"row#{number}"
-
-
-def _limits(
-    domain: Domain, operator: str, value: Value, lasting: bool = False
-) -> list[tuple[str, int]] | None:
-    """Operators and codes: what a code is whose value compares with a literal so.
-
-    None when no value of the domain will ever equal the literal, or none equals it now; when there is
-    none that compares so.
-    """
-    if operator in ("=", "!="):
-        code = domain.code_of_constant(value) if lasting else domain.encode_constant(value)
-        is_null = domain.keeps_null and code == NULL_CODE
-        return None if code is None or is_null else [(operator, code)]
-    low, high = domain.interval(operator, value)
-    if low > high:
-        return None
-    lower = [(">=", low)] if low > KEY_MIN else []
-    return lower + ([("<=", high)] if high < KEY_MAX else [])
 
 
 def _label(atom: Atom, uses: Mapping[str, int], schema: Schema) -> str:

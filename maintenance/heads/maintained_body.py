@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lftj.language.syntax import Variable
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.rewriting.range_join import RangeJoin, range_join
 from maintenance.heads.computed_negation import ComputedNegation
 from maintenance.heads.rule_body import RuleBody

@@ -25,7 +25,8 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Variable
-from lftj.planning.lowering import WILDCARD_NAME, Fetches, Lowered, lower
+from lftj.planning.lowered import Lowered
+from lftj.planning.lowering import WILDCARD_NAME, Fetches, lower
 from lftj.planning.planner import GREEDILY, is_long
 from lftj.search.problem import JoinAtom
 from lftj.storage.relation_version import levels_of

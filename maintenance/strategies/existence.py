@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice, choose_order, complete_order
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog

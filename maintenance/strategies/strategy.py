@@ -22,7 +22,7 @@ import numpy as np
 
 from indices.sensitivity import SensitivityIndex
 from lftj.language.body import Body, CheckedProgram, CheckedRule
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.process.progress import Advance
 from lftj.search.problem import JoinAtom
 from lftj.storage.catalog import IndexKey

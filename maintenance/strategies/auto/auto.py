@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.problem import JoinProblem
 from maintenance.strategies.auto.auto_body import AutoBody

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import SWITCH, OrderChoice
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
 from lftj.search.queries.search import BATCH_ROWS, all_rows, batches

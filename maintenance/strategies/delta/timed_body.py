@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from indices.compiled import kernel
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.storage.signed_rows import table_of
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms

@@ -29,7 +29,8 @@ from lftj.evaluation.recursive_body import with_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.syntax import Variable, Wildcard
-from lftj.planning.lowering import Lowered, lower
+from lftj.planning.lowered import Lowered
+from lftj.planning.lowering import lower
 from lftj.planning.planner import choose_order
 from lftj.planning.term import left_over, plan_term
 from lftj.planning.term_order import choose_term_orders

@@ -39,7 +39,7 @@ import numpy as np
 from indices.housekeeping import housekeeping
 from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import RegionPlan
 from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import compile_regions
 from lftj.search.problem import JoinProblem

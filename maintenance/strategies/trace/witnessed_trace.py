@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from lftj.errors import OrderError
 from lftj.language.body import Body, CheckedRule
-from lftj.planning.lowering import Lowered
+from lftj.planning.lowered import Lowered
 from lftj.search.problem import JoinAtom
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
