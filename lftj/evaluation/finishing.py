@@ -32,7 +32,7 @@ from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.values.domain import NULL_CODE, viewless
-from lftj.values.operators import FLIPPED
+from lftj.values.operators import FLIPPED, ON_ARRAYS
 from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -55,7 +55,7 @@ class Finishing:
 
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
-        self._steps: list[_Assigning | _Bounding | _Comparing] = []
+        self._steps: list[_Assigning | _OnCodes | _Comparing] = []
         self._types = {name: viewless(type_.arrow) for name, type_ in lowered.types.items()}
         known = {*lowered.problem.emitted, *lowered.fetched}
         waiting = self._compare_ready(known, lowered.comparisons)
@@ -81,9 +81,9 @@ class Finishing:
         still_waiting = []
         for comparison in waiting:
             if {variable.name for variable in compared_variables(comparison)} <= known:
-                bounds = self._bounds(comparison)
-                if bounds is not None:
-                    self._steps.append(bounds)
+                on_codes = self._on_codes(comparison)
+                if on_codes is not None:
+                    self._steps.append(on_codes)
                     continue
                 exact = fixed_point.compared(comparison, self._types)
                 values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
@@ -92,20 +92,28 @@ class Finishing:
                 still_waiting.append(comparison)
         return still_waiting
 
-    def _bounds(self, comparison: Comparison) -> _Bounding | None:
-        """A variable between two codes, where the comparison is with a literal and codes are in order."""
+    def _on_codes(self, comparison: Comparison) -> _OnCodes | None:
+        """Of a variable with a literal or with another variable, where codes are in order."""
         left, right, operator = fold(comparison.left), fold(comparison.right), comparison.operator
         if isinstance(left, Constant):
             left, right, operator = right, left, FLIPPED.get(operator, operator)
-        if not isinstance(left, Variable) or not isinstance(right, Constant) or operator not in _BOUNDS:
+        if not isinstance(left, Variable) or comparison.tests_null or operator not in ON_ARRAYS:
             return None
-        domain = self._lowered.types[left.name].domain
-        if comparison.tests_null or right.parameter is not None or not domain.ordered:
+        type_ = self._lowered.types[left.name]
+        if not type_.domain.ordered:
             return None
-        low, high = domain.interval(operator, right.value)
-        if self._lowered.types[left.name].nullable:
+        if isinstance(right, Variable):
+            other = self._lowered.types[right.name]
+            equals_nothing = type_.nullable or other.nullable or type_.domain.name == "float"  # NULL, NaN
+            if equals_nothing or other.domain is not type_.domain:
+                return None
+            return _OnCodes((left.name, right.name), ON_ARRAYS[operator])
+        if not isinstance(right, Constant) or right.parameter is not None or operator not in _BOUNDS:
+            return None
+        low, high = type_.domain.interval(operator, right.value)
+        if type_.nullable:
             low = max(low, NULL_CODE + 1)
-        return _Bounding(left.name, low, high)
+        return _OnCodes((left.name,), lambda codes: (codes >= low) & (codes <= high))
 
     def _by_value(self, variables: Sequence[Variable], values: Evaluator) -> _Evaluated:
         """Once for each value of the one variable that is read, if that has a dictionary and few values."""
@@ -142,9 +150,8 @@ class Finishing:
             if isinstance(step, _Assigning):
                 weights = self._assign(table, step, weights)
                 continue
-            if isinstance(step, _Bounding):
-                codes = table[step.name]
-                weights = _keep(table, (codes >= step.low) & (codes <= step.high), weights)
+            if isinstance(step, _OnCodes):
+                weights = _keep(table, step.holds(*(table[name] for name in step.names)), weights)
                 continue
             holds = step.exact(table.numbers) if step.exact else None
             if holds is None:
@@ -180,12 +187,11 @@ class _Assigning(NamedTuple):
     values: _Evaluated
 
 
-class _Bounding(NamedTuple):
-    """The variable's code is one of these."""
+class _OnCodes(NamedTuple):
+    """``holds``: of the variables' codes, which rows pass."""
 
-    name: str
-    low: int
-    high: int
+    names: tuple[str, ...]
+    holds: Callable[..., np.ndarray]
 
 
 class _Comparing(NamedTuple):

@@ -1115,8 +1115,8 @@ FAULTS = (
     Fault(
         "the least number is no value on the rows",
         "lftj/evaluation/finishing.py",
-        "if self._lowered.types[left.name].nullable:",
-        "if True:",
+        "        if type_.nullable:",
+        "        if True:",
         ("evaluation/test_nulls.py",),
     ),
 )
