@@ -84,6 +84,13 @@ class _Steps:
 
     left: int | None = None
 
+    @classmethod
+    def take(cls, steps: int) -> None:
+        if cls.left is not None:
+            cls.left -= steps
+            if cls.left < 0:
+                raise TooManySteps
+
 
 @contextlib.contextmanager
 def at_most(steps: int) -> Iterator[None]:
@@ -267,10 +274,7 @@ class Candidates:
 
     def matches(self, binding: Binding) -> Iterator[Binding]:
         for row in self.rows.get(tuple(binding[name] for name in self.names), ()):
-            if _Steps.left is not None:
-                _Steps.left -= 1
-                if _Steps.left < 0:
-                    raise TooManySteps
+            _Steps.take(1)
             extended = match(self.atom, row, binding)
             if extended is not None:
                 yield extended
@@ -666,6 +670,7 @@ def with_window(window: Windowed, found: list[Binding]) -> list[Binding]:
     for rows in partitions.values():
         rows = ordered(rows, window.by)
         for at, row in enumerate(rows):
+            _Steps.take(len(rows))  # each is looked at for each
             value = window_value(window, rows, at)
             if window.function == "top":
                 (most,) = window.arguments
