@@ -158,3 +158,20 @@ def test_nothing_is_half_applied(schema: pa.Schema, strategy: str) -> None:
         tx.erase("s", [(1,)])
     assert set(workspace["h"]) == before | {(1, 41)}
     workspace.verify()
+
+
+@declared
+@pytest.mark.parametrize("is_read", [False, True], ids=["read by no rule", "read"])
+def test_a_table_of_the_relations_own_types_is_looked_at(schema: pa.Schema, is_read: bool) -> None:
+    """Which takes a quick way, to insert and to erase; its fields say nothing of NULL."""
+    workspace = Workspace()
+    workspace.load("r", table(schema, GOOD), nulls="keep")
+    if is_read:
+        workspace.install("h(i) <- r(id: i).")
+    plain = pa.schema([pa.field(one.name, one.type) for one in schema])
+    with workspace.transaction() as tx:
+        for stage in (tx.insert, tx.erase):
+            with pytest.raises(errors.ChangeError, match=r"column 'id': NULL in row 1 .* declared NOT NULL"):
+                stage("r", table(plain, [(8, 8), (None, 1)]))
+        tx.insert("r", table(plain, [(9, None)]))
+    assert first_two(workspace["r"]) == {*GOOD, (9, None)}

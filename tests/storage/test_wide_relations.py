@@ -110,6 +110,22 @@ def _counted(value: Any, arrow_type: pa.DataType) -> int:
     )
 
 
+@pytest.mark.parametrize("width", [128, 256])
+def test_decimals_of_more_than_64_bits_are_no_integers(width: int) -> None:
+    """Be it by one bit, or by one that stands far above; NULL is none either, nor what has its code."""
+    make = pa.decimal128 if width == 128 else pa.decimal256
+    arrow = make(38, 0)
+    fitting = [Decimal(2**63 - 1), Decimal(1 - 2**63), Decimal(0)]
+    for value in (2**63, 2**64, 2**64 + 1, 2**100, -(2**63), -(2**63) - 1, -(2**64) + 5, None):
+        domain = RowDomain([arrow], Collector())
+        values = [*fitting, None if value is None else Decimal(value)]
+        codes = domain.codes([pa.array(values, arrow)])
+        numbers = domain.integers(domain.packed(codes[:3]), 0)
+        assert numbers is not None and numbers.values.tolist() == [int(one) for one in fitting]
+        assert (numbers.least, numbers.most) == (1 - 2**63, 2**63 - 1)
+        assert domain.integers(domain.packed(codes), 0) is None
+
+
 def test_many_rows_go_in_pieces() -> None:
     n_rows = 2 * PIECE_ROWS + 7
     table = pa.table({"n": np.arange(n_rows), "s": [f"row {n % 1000}" for n in range(n_rows)]})
