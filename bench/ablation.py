@@ -17,16 +17,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import lftj
 from bench import datasets
 from bench.report.markdown import number, table
+from bench.report.page import is_quick, show
 
 RUNS = 5
-_HOME = Path(__file__).resolve().parent / "results"
 _SYMMETRIC = "edge(a, b), edge(b, c), edge(a, c)"
 
 
@@ -128,13 +127,8 @@ def report(questions: list[_Question]) -> str:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv[1:]
-    text = report(QUICK if quick else QUESTIONS)
-    print(text)
-    if not quick:
-        _HOME.mkdir(parents=True, exist_ok=True)
-        heading = f"# What each idea of the kernel is worth\n\nOne thread, median of {RUNS} runs.\n\n"
-        (_HOME / "ablation.md").write_text(heading + text + "\n", encoding="utf-8")
+    heading = f"# What each idea of the kernel is worth\n\nOne thread, median of {RUNS} runs.\n\n"
+    show(report(QUICK if is_quick() else QUESTIONS), "ablation.md", heading)
 
 
 if __name__ == "__main__":

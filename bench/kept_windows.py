@@ -12,9 +12,7 @@ some commits; the sums of all values are compared at the end.
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -23,9 +21,9 @@ import pyarrow as pa
 
 from bench.report.machine import describe
 from bench.report.markdown import number, table
+from bench.report.page import is_quick, show
 from maintenance import Workspace
 
-_HOME = Path(__file__).resolve().parent / "results" / "kept-windows"
 _OVER = "over (partition by g order by t"
 WINDOWS = {
     "row_number(by: (t, k), per: g)": f"row_number() {_OVER}, k)",
@@ -121,12 +119,7 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv[1:]
-    text = report(quick)
-    print(text)
-    if not quick:
-        _HOME.mkdir(parents=True, exist_ok=True)
-        (_HOME / "results.md").write_text(text + "\n", encoding="utf-8")
+    show(report(is_quick()), "kept-windows/results.md")
 
 
 if __name__ == "__main__":

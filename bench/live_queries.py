@@ -19,10 +19,8 @@ One thread.  Every answer is compared between the engines.
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -32,9 +30,9 @@ import lftj
 from bench.graphs import distinct, rmat
 from bench.report.machine import describe
 from bench.report.markdown import number, table
+from bench.report.page import is_quick, show
 from maintenance import Workspace
 
-_HOME = Path(__file__).resolve().parent / "results" / "live-queries"
 POINT = "out(b) <- edge($k, b)."
 POINT_SQL = "SELECT b FROM edge WHERE a = ?"
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -189,12 +187,7 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv[1:]
-    text = report(quick)
-    print(text)
-    if not quick:
-        _HOME.mkdir(parents=True, exist_ok=True)
-        (_HOME / "results.md").write_text(text + "\n", encoding="utf-8")
+    show(report(is_quick()), "live-queries/results.md")
 
 
 if __name__ == "__main__":
