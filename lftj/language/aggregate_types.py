@@ -103,12 +103,12 @@ def may_be_nothing(call: Aggregate, body: Body) -> bool:
 
 
 def default_value(call: Aggregate, arrow: pa.DataType) -> Any:
-    """A TypedValue, what a call without assignments gives, of its type: NULL, if it does not say.
+    """A TypedValue, what a call without assignments gives, of its type: NULL, if it says that or nothing.
 
     Raises TypeClashError.
     """
     arrow = plain_type(arrow)
-    if call.default is None:
+    if call.default is None or call.default.value is NULL:
         return NULL
     value: Any = call.default.value
     literal = literal_type(value)

@@ -134,8 +134,6 @@ class BodyChecker:
         for test in tests:
             for variable in (*variables_of(test.left), *variables_of(test.right)):
                 self._require(variable, number, "the comparison needs", UnboundVariableError)
-        if not part.atoms:
-            raise self._no_atom_error(part)
         typing = _Typing(self._text, self._domains, self._schema_of, self._elsewhere)
         for atom in part.atoms:
             typing.add_atom(atom)
@@ -205,16 +203,6 @@ class BodyChecker:
             for name in dict.fromkeys((*(v.name for atom in part.atoms for v in _variables(atom)), *computed))
             if name in read and types[name].nullable
         ]
-
-    def _no_atom_error(self, part: Conjunction) -> RuleError:
-        spans = [atom.span for atom in part.negations] + [test.span for test in part.comparisons]
-        written = sorted(spans)
-        return error_at(
-            RuleError,
-            self._text,
-            (written[0][0], written[-1][1]),
-            "a body needs at least one positive atom",
-        )
 
 
 def atom_variables(part: Conjunction) -> set[str]:

@@ -86,18 +86,21 @@ def check(
     [('a', 'int32'), ('count', 'int64')]
     """
     heads = installed or {}
-    checker = _Checker(program, catalog, domains, heads)
+    known = {**catalog, ONE_ROW: schema_of_one_row(domains)}
+    checker = _Checker(program, known, domains, heads)
     checked = checker.run()
     composed = checker.composed()
-    if composed is None:
+    if composed is not None:
+        expanded = _Checker(composed, known, domains, heads).run()
+        checked = replace(expanded, last_heads=checked.last_heads)
+    if not _reads_one_row(checked):
         return checked
-    one = {ONE_ROW: schema_of_one_row(domains)} if _reads_one_row(composed) else {}
-    expanded = _Checker(composed, {**catalog, **one}, domains, heads).run()
-    return replace(expanded, last_heads=checked.last_heads, derived={**expanded.derived, **one})
+    return replace(checked, derived={**checked.derived, ONE_ROW: known[ONE_ROW]})
 
 
-def _reads_one_row(program: Program) -> bool:
-    return any(atom.relation == ONE_ROW for rule in program.rules for atom in atoms_of(rule.body))
+def _reads_one_row(program: CheckedProgram) -> bool:
+    bodies = (body for stratum in program.strata for rule in stratum for body in rule.bodies)
+    return any(ONE_ROW in body.relations for body in bodies)
 
 
 class _Checker:

@@ -119,7 +119,7 @@ def may_be_null(expression: Expression, nullable: Collection[str]) -> bool:
 def gives_null(expression: Expression, nullable: Collection[str]) -> bool:
     """Whether what a body assigns may be NULL; where an expression knows of none, it leaves the row out."""
     of = expression
-    while isinstance(of, Call) and of.function == "cast":
+    while isinstance(of, Call) and of.function in ("cast", "sql_cast"):
         of = of.arguments[0]
     knows = isinstance(of, Constant) or (isinstance(of, Call) and of.function in (*_READ_NULL, *PARTIAL))
     return knows and may_be_null(expression, nullable)

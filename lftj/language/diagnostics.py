@@ -52,7 +52,9 @@ def error_at(error: type[Error], text: str, span: Span, message: str) -> Error:
       a(x) <- b(x).
               ^
     """
-    return error(render(text, span, message), span)
+    found = error(render(text, span, message), span)
+    found.reason = message
+    return found
 
 
 def render(text: str, span: Span, message: str) -> str:

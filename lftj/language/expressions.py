@@ -53,8 +53,9 @@ from lftj.values.arithmetic import (
     negated_type,
     signature,
 )
+from lftj.values.binding import Argument, Bound
 from lftj.values.comparisons import comparable, compare_arrays, is_among, looked_up
-from lftj.values.functions import CONDITIONALS, Argument, Bound, bind
+from lftj.values.functions import CONDITIONALS, bind
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.literals import NULL, TypedValue
 from lftj.values.spelling import literal, spelled
@@ -481,6 +482,8 @@ def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result
         try:
             return operation(*arrays)
         except pa.ArrowInvalid as error:
+            if isinstance(error, Refused) and error.is_whole:
+                raise error.raised(str(error)) from None
             where = _row_text(node, columns, first_refused(operation, list(arrays)))
             if isinstance(error, Refused):
                 raise error.raised(f"{error} in {text_of(node)}{where}") from error.__cause__

@@ -6,6 +6,8 @@ Invariants
    in the order of writing and remembers which alternatives it chose.
 2. An assignment's sources are bound by positive atoms or by assignments before it.
 3. There are at most :data:`MAX_CONJUNCTIONS`; they are counted before they are made.
+4. Each has a positive atom: of the relation of one row, where the program writes none
+   (:mod:`lftj.language.one_row`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from lftj.errors import RuleError
 from lftj.language.body import Assignment
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import variables_of
+from lftj.language.one_row import ONE_ROW
 from lftj.language.syntax import Atom, Comparison, Disjunction, Literal, Span, Variable, Wildcard
 
 MAX_CONJUNCTIONS = 4096
@@ -74,7 +77,8 @@ def conjunctions(body: Sequence[Literal], text: str) -> list[Conjunction]:
             f"the alternatives multiply to {_shown(number)} conjunctions, more than {MAX_CONJUNCTIONS}; "
             "split the rule",
         )
-    return _expand(body, [Conjunction()])
+    one = Atom(ONE_ROW, (Wildcard(),))
+    return [part if part.atoms else part.with_literal(one) for part in _expand(body, [Conjunction()])]
 
 
 def name_wildcards(

@@ -1,7 +1,8 @@
 """The relation of one row, which is always there: what gives a value where nothing else does.
 
-No program can name it.  A checked program that reads it has it among its derived relations, with no rule;
-who evaluates or keeps the program provides it (:mod:`lftj.evaluation.one_row`).
+A body without positive atoms reads it, and so does the row of an aggregate over nothing.  No program can
+name it.  A checked program that reads it has it among its derived relations, with no rule; who evaluates or
+keeps the program provides it (:mod:`lftj.evaluation.one_row`).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def compared_names(body: Body) -> set[str]:
     return {variable.name for side in sides for variable in variables_of(side)}
 
 
-NARROW = 4
+NARROW = 16
 """A relation with so many times fewer rows than another that is joined with it leaves few of the other's."""
 
 

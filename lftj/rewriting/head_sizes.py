@@ -141,9 +141,10 @@ class Sizes:
         spans: dict[str, list[tuple[int, int]]] = {}
         shares: dict[str, float] = {}
         for one in filters:
-            name, *others = of_comparison(one)
-            if others:
+            compared = list(of_comparison(one))
+            if len(compared) != 1:
                 continue
+            (name,) = compared
             span = _span(one, body.types[name])
             if span is None:
                 shares[name] = shares.get(name, 1.0) * PASSES

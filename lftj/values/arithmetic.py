@@ -45,6 +45,8 @@ class Refused(pa.ArrowInvalid):
 
     raised: type[EvaluationError] = EvaluationError
     """What the caller is told."""
+    is_whole = False
+    """Whether the message is all that there is to say."""
 
 
 _CHECKED: dict[str, Kernel] = {

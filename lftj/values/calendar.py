@@ -26,20 +26,20 @@ from lftj.values.kinds import NANOSECONDS, kind, plain_type
 from lftj.values.zones import CYCLE_DAYS, CYCLE_SECONDS, DAY_SECONDS, instants_of, offsets
 
 _DAYS: dict[str, Callable[[pa.Array], pa.Array]] = {
-    "year": pc.year,
     "quarter": pc.quarter,
     "month": pc.month,
     "week": pc.iso_week,
     "day": pc.day,
     "dayofweek": partial(pc.day_of_week, count_from_zero=True, week_start=7),
     "dayofyear": pc.day_of_year,
+    "isodow": partial(pc.day_of_week, count_from_zero=False),
 }
 _CLOCK: dict[str, Callable[[pa.Array], pa.Array]] = {
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
 }
-PARTS = (*_DAYS, *_CLOCK)
+_FRACTIONS = {"millisecond": 10**3, "microsecond": 10**6}
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _CYCLE_YEARS = 400
 _IS_FAR = r"^([0-9]{5,}(-[0-9]{2}){2}|[0-9]{4}(-[0-9]{2}){2} \(BC\))"
@@ -63,6 +63,25 @@ class Anchored(NamedTuple):
         """int64."""
         years: np.ndarray = pc.year(self.moments).to_numpy()
         return years + _CYCLE_YEARS * self.cycles
+
+
+def _centuries(its: Anchored) -> np.ndarray:
+    years = its.years
+    return np.where(years > 0, (years - 1) // 100 + 1, -(-years // 100) - 1)
+
+
+def _iso_years(its: Anchored) -> np.ndarray:
+    moved: np.ndarray = pc.subtract(pc.iso_year(its.moments), pc.year(its.moments)).to_numpy()
+    return its.years + moved
+
+
+_OF_YEARS: dict[str, Callable[[Anchored], np.ndarray]] = {
+    "year": lambda its: its.years,
+    "isoyear": _iso_years,
+    "decade": lambda its: np.sign(its.years) * (np.abs(its.years) // 10),
+    "century": _centuries,
+}
+PARTS = (*_OF_YEARS, *_DAYS, *_CLOCK, *_FRACTIONS)
 
 
 def anchored(moments: pa.Array) -> Anchored:
@@ -94,15 +113,35 @@ def part_kernel(part: str, source: pa.DataType) -> Kernel:
     >>> part_kernel("hour", pa.timestamp("s"))(pa.array([7200], pa.timestamp("s"))).to_pylist()
     [2]
     """
-    kinds = ("date", "timestamp") if part in _DAYS else ("timestamp", "time")
+    kinds = ("date", "timestamp") if part in _DAYS or part in _OF_YEARS else ("timestamp", "time")
     if kind(source) not in kinds:
         raise TypeClashError(f"there is no {part} for type {plain_type(source)}")
-    if part == "year":
-        return lambda moments: pa.array(anchored(moments).years)
+    if part in _OF_YEARS:
+        return lambda moments: pa.array(_OF_YEARS[part](anchored(moments)))
+    if part in _FRACTIONS:
+        return partial(_of_minute, _FRACTIONS[part])
     taken = _DAYS.get(part) or _CLOCK[part]
     if kind(source) == "time":
         return lambda times: taken(times).cast(pa.int64())
     return lambda moments: taken(anchored(moments).moments).cast(pa.int64())
+
+
+def epoch(moments: pa.Array) -> pa.Array:
+    """Seconds since 1970 of dates or timestamps, with their fraction.
+
+    >>> epoch(pa.array([1500], pa.timestamp("ms"))).to_pylist()
+    [1.5]
+    """
+    if pa.types.is_date(moments.type):
+        return pc.multiply(moments.cast(pa.int32()).cast(pa.float64()), float(DAY_SECONDS))
+    return pa.array(moments.cast(pa.int64()).to_numpy() / per_second(moments.type))
+
+
+def _of_minute(per: int, moments: pa.Array) -> pa.Array:
+    """What of a minute has passed, ``per`` to a second."""
+    second = per_second(moments.type)
+    units = moments.cast(pa.int32() if moments.type.bit_width == 32 else pa.int64()).to_numpy()
+    return pa.array(units.astype(np.int64) % (60 * second) * 10**6 // second // (10**6 // per))
 
 
 def truncation(unit: object, source: pa.DataType) -> tuple[pa.DataType, Kernel]:

@@ -88,8 +88,8 @@ def cast_kernel(source: pa.DataType, wanted: pa.DataType) -> Kernel:
         return partial(_to_float, wanted=wanted)
     if after == "decimal" and before in ("decimal", "integer"):
         return partial(_to_decimal, wanted=wanted)
-    if after == "string" and before == "float":
-        return _written_floats
+    if after == "string" and before in ("float", "decimal"):
+        return _written_floats if before == "float" else _written_decimals
     if (before, after) in _MOMENTS:
         return partial(_MOMENTS[before, after], wanted=wanted)
     return lambda values: values.cast(wanted)
@@ -125,4 +125,14 @@ def _to_decimal(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _written_floats(floats: pa.Array) -> pa.Array:
-    return pa.array(floats.to_numpy(zero_copy_only=False).astype(np.str_), pa.string())
+    texts = pa.array(floats.to_numpy(zero_copy_only=False).astype(np.str_), pa.string())
+    if floats.type == pa.float64():
+        return texts
+    return pa.array([repr(float(text)) for text in texts.to_pylist()], pa.string())  # its shortest digits
+
+
+def _written_decimals(decimals: pa.Array) -> pa.Array:
+    texts = decimals.cast(pa.string())
+    if not pc.any(pc.match_substring(texts, "E")).as_py():
+        return texts
+    return pa.array([f"{number:f}" for number in decimals.to_pylist()], pa.string())

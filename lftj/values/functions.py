@@ -11,21 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import FunctionError, TypeClashError
-from lftj.values import calendar, list_functions, maths, moments, regular, texts
+from lftj.values import bits, list_functions, maths, moment_functions, regular, text_shapes, texts
 from lftj.values.arithmetic import Kernel, Refused
-from lftj.values.casts import cast_kernel, named_type
+from lftj.values.binding import MANY, Argument, Bound, Function, by_options, string_type
 from lftj.values.comparisons import comparable, compare_arrays
 from lftj.values.kinds import (
     MAX_DIGITS,
     NUMERIC,
-    cast_decimal,
     common_type,
     decimal_type,
     digits_and_scale,
@@ -33,52 +31,7 @@ from lftj.values.kinds import (
     kind,
     plain_type,
 )
-from lftj.values.literals import Value
-
-
-class Argument(NamedTuple):
-    """The type of an argument; its value where it is a literal, else None.  ``fixed``: no parameter."""
-
-    type: pa.DataType
-    value: Value | None = None
-    fixed: bool = False
-
-
-class Bound(NamedTuple):
-    """A function of arguments of some types.
-
-    ``places``: of the arguments that the kernel takes; ``types``: what they are cast to.
-    """
-
-    places: tuple[int, ...]
-    types: tuple[pa.DataType, ...]
-    result: pa.DataType
-    kernel: Kernel
-
-
-class Function(NamedTuple):
-    """``least``, ``most``: how many arguments it takes.  ``bind`` raises TypeClashError."""
-
-    least: int
-    most: int
-    bind: Callable[[Sequence[Argument]], Bound]
-    is_test: bool = False
-
-    @property
-    def arity(self) -> str:
-        """How many arguments it takes, in words."""
-        if self.most == MANY:
-            return f"{self.least} arguments or more"
-        if self.least == self.most == 1:
-            return "one argument"
-        return (
-            f"{self.least} arguments" if self.least == self.most else f"{self.least} or {self.most} arguments"
-        )
-
-
-MANY = 1000
-"""Arguments that a function takes at most."""
-
+from lftj.values.rounding import round_decimals, round_floats, round_integers, rounded_type
 
 # -- conditionals --------------------------------------------------------------------------
 
@@ -122,6 +75,24 @@ two pick one of two values.
 """
 
 
+class _Raised(Refused):
+    """By a rule that says so."""
+
+    is_whole = True
+
+
+def _error(arguments: Sequence[Argument]) -> Bound:
+    """Of the type that null has: what it stands beside decides."""
+    _strings("error", arguments)
+    return Bound((0,), (string_type(arguments[0].type),), pa.null(), _raise)
+
+
+def _raise(messages: pa.Array) -> pa.Array:
+    if len(messages):
+        raise _Raised(messages[0].as_py())
+    return pa.nulls(0)
+
+
 # -- numbers -----------------------------------------------------------------------------
 
 
@@ -140,17 +111,40 @@ def _of_number(name: str, kernel: Kernel, arguments: Sequence[Argument]) -> Boun
     return Bound((0,), (type_,), type_, kernel)
 
 
-def _to_whole(name: str, kernel: Kernel, arguments: Sequence[Argument]) -> Bound:
+def _to_whole(name: str, arguments: Sequence[Argument]) -> Bound:
     """A function to whole numbers; those of decimals have a digit more, and none behind the point."""
     type_ = _number(name, arguments[0].type)
     if kind(type_) == "integer":
         return Bound((0,), (type_,), type_, lambda numbers: numbers)
     if kind(type_) == "float":
-        return Bound((0,), (type_,), type_, kernel)
+        return Bound((0,), (type_,), type_, partial(pc.round, round_mode=_WHOLE[name]))
     digits, scale = digits_and_scale(type_)
-    wider = decimal_type(min(digits + 1, MAX_DIGITS), scale)
     whole = decimal_type(min(digits + 1 - scale, MAX_DIGITS), 0)
-    return Bound((0,), (wider,), whole, lambda decimals: cast_decimal(kernel(decimals), whole))
+    return Bound((0,), (type_,), whole, partial(round_decimals, digits=0, wanted=whole, mode=_WHOLE[name]))
+
+
+_WHOLE = {"floor": "down", "ceil": "up", "trunc": "towards_zero", "round": "half_towards_infinity"}
+"""Functions to whole numbers, and how pyarrow calls what they do."""
+
+
+def _round(arguments: Sequence[Argument]) -> Bound:
+    number, *places = arguments
+    if not places:
+        return _to_whole("round", arguments)
+    digits = places[0].value
+    if not places[0].fixed or type(digits) is not int:
+        raise TypeClashError("round takes a whole number of digits second, as in round(x, 2)")
+    type_ = _number("round", number.type)
+    if kind(type_) != "decimal":
+        kernel = round_integers if kind(type_) == "integer" else round_floats
+        return Bound((0,), (type_,), type_, partial(kernel, digits=digits))
+    wanted = rounded_type(type_, digits)
+    return Bound((0,), (type_,), wanted, partial(round_decimals, digits=digits, wanted=wanted))
+
+
+def _sign(arguments: Sequence[Argument]) -> Bound:
+    type_ = _number("sign", arguments[0].type)
+    return Bound((0,), (type_,), pa.int64(), maths.sign)
 
 
 def _div(arguments: Sequence[Argument]) -> Bound:
@@ -159,6 +153,14 @@ def _div(arguments: Sequence[Argument]) -> Bound:
     if any(kind(type_) != "integer" for type_ in types):
         raise TypeClashError(f"there is no div for types {' and '.join(str(plain_type(t)) for t in types)}")
     return Bound((0, 1), (pa.int64(), pa.int64()), pa.int64(), pc.divide_checked)
+
+
+def _of_integers(name: str, arguments: Sequence[Argument]) -> Bound:
+    if any(kind(argument.type) != "integer" for argument in arguments):
+        shown = " and ".join(str(plain_type(argument.type)) for argument in arguments)
+        raise TypeClashError(f"{name} takes whole numbers, not {shown}")
+    places = tuple(range(len(arguments)))
+    return Bound(places, (pa.int64(),) * len(places), pa.int64(), bits.KERNELS[name][1])
 
 
 def _extreme(name: str, arguments: Sequence[Argument]) -> Bound:
@@ -199,7 +201,7 @@ def _meeting_type(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     if kinds == {"duration"}:
         return pa.duration(reduce(finer_unit, (type_.unit for type_ in plain)))
     if kinds == {"string"}:
-        return reduce(common_type, map(_string_type, plain))
+        return reduce(common_type, map(string_type, plain))
     if kinds == {"binary"}:
         return pa.large_binary()
     return pa.date32() if kinds == {"date"} else plain[0]
@@ -215,10 +217,6 @@ def _of_floats(name: str, arguments: Sequence[Argument]) -> Bound:
 # -- strings -----------------------------------------------------------------------------
 
 
-def _string_type(type_: pa.DataType) -> pa.DataType:
-    return pa.string() if plain_type(type_) == pa.string() else pa.large_string()
-
-
 def _strings(name: str, arguments: Sequence[Argument]) -> None:
     for argument in arguments:
         if kind(argument.type) != "string":
@@ -228,8 +226,14 @@ def _strings(name: str, arguments: Sequence[Argument]) -> None:
 def _of_string(name: str, kernel: Kernel, result: pa.DataType | None, arguments: Sequence[Argument]) -> Bound:
     """``result`` None: a string."""
     _strings(name, arguments)
-    type_ = _string_type(arguments[0].type)
+    type_ = string_type(arguments[0].type)
     return Bound((0,), (type_,), result or type_, kernel)
+
+
+def _chr(arguments: Sequence[Argument]) -> Bound:
+    if kind(arguments[0].type) != "integer":
+        raise TypeClashError(f"chr takes a whole number, not type {plain_type(arguments[0].type)}")
+    return Bound((0,), (pa.int64(),), pa.string(), text_shapes.characters)
 
 
 def _substring(arguments: Sequence[Argument]) -> Bound:
@@ -239,7 +243,7 @@ def _substring(arguments: Sequence[Argument]) -> Bound:
             raise TypeClashError(
                 f"a place of substring is an integer, not of type {plain_type(argument.type)}"
             )
-    type_ = _string_type(arguments[0].type)
+    type_ = string_type(arguments[0].type)
     places = [argument.value for argument in arguments[1:]]
     start, wanted = [*places, None][:2]
     if (
@@ -254,47 +258,13 @@ def _substring(arguments: Sequence[Argument]) -> Bound:
 
 def _text_test(name: str, arguments: Sequence[Argument]) -> Bound:
     if len(arguments) == 3:  # like with an escape
-        return _by_options(name, texts.like, "ss", pa.bool_(), arguments)
+        return by_options(name, texts.like, "ss", pa.bool_(), arguments)
     _strings(name, arguments)
-    types = tuple(_string_type(argument.type) for argument in arguments)
+    types = tuple(string_type(argument.type) for argument in arguments)
     pattern = arguments[1].value
     if isinstance(pattern, str):
         return Bound((0,), types[:1], pa.bool_(), texts.text_test(name, pattern))
     return Bound((0, 1), types, pa.bool_(), texts.text_test(name, None))
-
-
-def _by_options(
-    name: str,
-    make: Callable[..., Kernel],
-    kinds: str,
-    result: pa.DataType | None,
-    arguments: Sequence[Argument],
-    of: pa.DataType | None = None,
-) -> Bound:
-    """A function of strings and of options, of which the kernel is made: at once, where they are literals.
-
-    kinds: of the options, ``s`` for a string, ``i`` for an integer; ``result`` None: a string; ``of``: what
-    the first argument is cast to, where that is no string.
-    """
-    for place, (argument, letter) in enumerate(zip(arguments, "s" + kinds, strict=False), 1):
-        wanted = {"s": "string", "i": "integer"}[letter]
-        if kind(argument.type) != wanted and (place > 1 or of is None):
-            shown = plain_type(argument.type)
-            raise TypeClashError(f"argument {place} of {name} is of type {wanted}, not {shown}")
-    type_ = of or _string_type(arguments[0].type)
-    options = [argument.value for argument in arguments[1:]]
-    if None not in options:
-        try:
-            return Bound((0,), (type_,), result or type_, make(*options))
-        except Refused as error:
-            raise TypeClashError(f"{name}: {error}") from None
-    types = [pa.int64() if kind(one.type) == "integer" else _string_type(one.type) for one in arguments[1:]]
-    return Bound(
-        tuple(range(len(arguments))),
-        (type_, *types),
-        result or type_,
-        texts.by_options(make, result or type_),
-    )
 
 
 def _joined(arguments: Sequence[Argument]) -> Bound:
@@ -302,7 +272,7 @@ def _joined(arguments: Sequence[Argument]) -> Bound:
     if any(kind(argument.type) != "string" for argument in arguments):
         shown = " and ".join(str(plain_type(argument.type)) for argument in arguments)
         raise TypeClashError(f'there is no || for types {shown}: cast(x, "string") makes a string of a value')
-    type_ = reduce(common_type, (_string_type(argument.type) for argument in arguments))
+    type_ = reduce(common_type, (string_type(argument.type) for argument in arguments))
     places = tuple(range(len(arguments)))
     return Bound(
         places,
@@ -332,7 +302,7 @@ def _list_extract(arguments: Sequence[Argument]) -> Bound:
     element = _element_type("list_extract", lists.type)
     if kind(place.type) != "integer":
         raise TypeClashError(f"a place of list_extract is an integer, not of type {plain_type(place.type)}")
-    result = _string_type(element) if kind(element) == "string" else element
+    result = string_type(element) if kind(element) == "string" else element
     types = (plain_type(lists.type), pa.int64())
     return Bound((0, 1), types, result, lambda *sides: list_functions.extract(*sides).cast(result))
 
@@ -348,72 +318,20 @@ def _list_contains(arguments: Sequence[Argument]) -> Bound:
     return Bound((0, 1), types, pa.bool_(), list_functions.contains)
 
 
-PARTIAL = ("list_extract",)
+PARTIAL = ("list_extract", "try_cast")
 """Functions that are NULL where they have no value, and read no NULL."""
 
-# -- dates, casts ------------------------------------------------------------------------
-
-
-def _part(name: str, arguments: Sequence[Argument]) -> Bound:
-    kernel = calendar.part_kernel(name, arguments[0].type)
-    return Bound((0,), (_moment_type(arguments[0].type),), pa.int64(), kernel)
-
-
-def _moment_type(type_: pa.DataType) -> pa.DataType:
-    return pa.date32() if kind(type_) == "date" else plain_type(type_)
-
-
-def _date_trunc(arguments: Sequence[Argument]) -> Bound:
-    unit, moment = arguments
-    result, kernel = calendar.truncation(unit.value if unit.fixed else None, moment.type)
-    return Bound((1,), (result,), result, kernel)
-
-
-def _add_months(arguments: Sequence[Argument]) -> Bound:
-    moment, number = arguments
-    if kind(moment.type) not in ("date", "timestamp") or getattr(moment.type, "tz", None) is not None:
-        way = ': cast(x, "timestamp") is the local time' if kind(moment.type) == "timestamp" else ""
-        raise TypeClashError(f"there is no add_months for type {plain_type(moment.type)}{way}")
-    if kind(number.type) != "integer":
-        raise TypeClashError(f"add_months takes whole months, not type {plain_type(number.type)}")
-    type_ = _moment_type(moment.type)
-    return Bound((0, 1), (type_, pa.int64()), type_, moments.add_months)
-
-
-def _strftime(arguments: Sequence[Argument]) -> Bound:
-    moment = arguments[0]
-    if kind(moment.type) not in ("date", "timestamp"):
-        raise TypeClashError(f"there is no strftime for type {plain_type(moment.type)}")
-    return _by_options("strftime", moments.formatting, "s", pa.string(), arguments, _moment_type(moment.type))
-
-
-def _cast(arguments: Sequence[Argument]) -> Bound:
-    value, name = arguments
-    if not name.fixed or not isinstance(name.value, str):
-        raise TypeClashError('cast takes a type second, as in cast(x, "int64")')
-    wanted = named_type(name.value)
-    if value.type == pa.null():
-        return Bound((0,), (value.type,), wanted, lambda nulls: nulls.cast(wanted))
-    source = plain_type(value.type)
-    if kind(source) == "string":
-        source = _string_type(source)
-    return Bound((0,), (source,), wanted, cast_kernel(source, wanted))
-
-
 # -- the table ---------------------------------------------------------------------------
-
-_ROUNDED: dict[str, Kernel] = {
-    "floor": pc.floor,
-    "ceil": pc.ceil,
-    "round": partial(pc.round, round_mode="half_towards_infinity"),
-}
 
 FUNCTIONS: dict[str, Function] = {
     "if": Function(2, 3, _if),
     "coalesce": Function(2, MANY, _coalesce),
     "nullif": Function(2, 2, _nullif),
+    "error": Function(1, 1, _error),
     "abs": Function(1, 1, partial(_of_number, "abs", pc.abs_checked)),
-    **{name: Function(1, 1, partial(_to_whole, name, kernel)) for name, kernel in _ROUNDED.items()},
+    **{name: Function(1, 1, partial(_to_whole, name)) for name in _WHOLE},
+    "round": Function(1, 2, _round),
+    "sign": Function(1, 1, _sign),
     "div": Function(2, 2, _div),
     **{name: Function(2, MANY, partial(_extreme, name)) for name in ("least", "greatest")},
     "lower": Function(1, 1, partial(_of_string, "lower", pc.utf8_lower, None)),
@@ -421,31 +339,35 @@ FUNCTIONS: dict[str, Function] = {
     "length": Function(1, 1, partial(_of_string, "length", texts.length, pa.int64())),
     "substring": Function(2, 3, _substring),
     **{name: Function(n, n, partial(_of_floats, name)) for name, n in maths.ARITIES.items()},
+    **{name: Function(n, n, partial(_of_integers, name)) for name, (n, _) in bits.KERNELS.items()},
+    "chr": Function(1, 1, _chr),
     "||": Function(2, 2, _joined),
     **{
-        name: Function(1, 2, partial(_by_options, name, partial(texts.trimming, name), "s", None))
+        name: Function(1, 2, partial(by_options, name, partial(texts.trimming, name), "s", None))
         for name in texts.TRIMS
     },
-    "position": Function(2, 2, partial(_by_options, "position", texts.position, "s", pa.int64())),
-    "replace": Function(3, 3, partial(_by_options, "replace", texts.replacing, "ss", None)),
-    "split_part": Function(3, 3, partial(_by_options, "split_part", texts.part_between, "si", None)),
-    "regexp_replace": Function(3, 4, partial(_by_options, "regexp_replace", regular.replacing, "sss", None)),
-    "regexp_extract": Function(2, 3, partial(_by_options, "regexp_extract", regular.extracting, "si", None)),
+    "position": Function(2, 2, partial(by_options, "position", texts.position, "s", pa.int64())),
+    "replace": Function(3, 3, partial(by_options, "replace", texts.replacing, "ss", None)),
+    "split_part": Function(3, 3, partial(by_options, "split_part", texts.part_between, "si", None)),
+    "regexp_replace": Function(3, 4, partial(by_options, "regexp_replace", regular.replacing, "sss", None)),
+    "regexp_extract": Function(2, 3, partial(by_options, "regexp_extract", regular.extracting, "si", None)),
     "regexp_matches": Function(
-        2, 2, partial(_by_options, "regexp_matches", regular.matching, "s", pa.bool_()), is_test=True
+        2, 2, partial(by_options, "regexp_matches", regular.matching, "s", pa.bool_()), is_test=True
     ),
     **{
         name: Function(2, 3 if name == "like" else 2, partial(_text_test, name), is_test=True)
         for name in texts.TESTS
     },
+    **{
+        name: Function(
+            1 + len(kinds), 1 + len(kinds), partial(by_options, name, make, kinds, its), its == pa.bool_()
+        )
+        for name, (make, kinds, its) in text_shapes.TABLE.items()
+    },
     "len": Function(1, 1, _len),
     "list_extract": Function(2, 2, _list_extract),
     "list_contains": Function(2, 2, _list_contains, is_test=True),
-    **{name: Function(1, 1, partial(_part, name)) for name in calendar.PARTS},
-    "date_trunc": Function(2, 2, _date_trunc),
-    "add_months": Function(2, 2, _add_months),
-    "strftime": Function(2, 2, _strftime),
-    "cast": Function(2, 2, _cast),
+    **moment_functions.TABLE,
 }
 """The functions of the language, and behind them those that a user registered
 (:mod:`lftj.values.own_functions`); a test may stand in a body by itself."""

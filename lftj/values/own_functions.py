@@ -28,9 +28,10 @@ import pyarrow.compute as pc
 from lftj.errors import FunctionError, TypeClashError
 from lftj.process import debug
 from lftj.values.arithmetic import Refused, cast
+from lftj.values.binding import MANY, Argument, Bound, Function
 from lftj.values.casts import cast_kernel, named_type
 from lftj.values.function_text import digest_of, same_function
-from lftj.values.functions import FUNCTIONS, MANY, Argument, Bound, Function
+from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.names import AGGREGATES, is_usable
 

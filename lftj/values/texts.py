@@ -53,9 +53,9 @@ def substrings(strings: pa.Array, starts: pa.Array, wanted: pa.Array | None = No
 
 
 def _slice(start: int, wanted: int | None) -> tuple[int, int | None]:
-    """First and last place of a Python slice."""
+    """First and last place of a Python slice; a length below 0 counts to the left."""
     if wanted is not None and wanted < 0:
-        raise Refused("a negative length")
+        return (start + wanted, start) if start < 0 else (max(start - 1 + wanted, 0), max(start - 1, 0))
     if start < 0:
         end = None if wanted is None or start + wanted >= 0 else start + wanted
         return start, end

@@ -77,6 +77,9 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
     problem = _without(problem, frozenset().union(*apart))
     every = make.enumerated(problem)
     if not problem.atoms:  # no variable is left: one row, for the tests to let through
+        if problem.negations:  # of constants
+            notes += [f"!{atom.label}: a test of its own" for atom in problem.negations]
+            tests.append(make.stopping(replace(lowered, problem=every), choose_order(every, catalog), 0))
         return BodySearches((), tuple(tests), unbound, tuple(notes))
     if not joined:
         choice = choose_order(every, catalog, order, known, switch=make.switch)

@@ -123,6 +123,11 @@ CASES = {
         "select count(*), case when count(*) = 0 then 0 else sum(v) filter (v > 3) end, max(s) from r",
     ),
     "a count over nothing": ("h[] = count(distinct v) default 0", "select count(distinct v) from r"),
+    "null over nothing": (
+        "h(sum(v if v > 3) default null, max(s))",
+        "select sum(v) filter (v > 3), max(s) from r",
+    ),
+    "a sum over nothing": ("h[] = sum(v) default null", "select sum(v) from r"),
     "without default no row": ("h(count(), max(v))", "select count(*), max(v) from r having count(*) > 0"),
 }  # fmt: skip
 

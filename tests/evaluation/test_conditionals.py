@@ -53,6 +53,8 @@ EXPRESSIONS = {
     "coalesce(if(a > 2, a), b)": "coalesce(case when a > 2 then a end, b)",
     "coalesce(1 / if(f != 0, f), 0)": "coalesce(1 / nullif(f, 0), 0)",
     "if(k = 1, 2.5, a)": "case when k = 1 then 2.5 else a end",
+    'if(k < 9, s, error("never"))': "case when k < 9 then s else error('never') end",
+    'coalesce(a, b, k, error("never"))': "coalesce(a, b, k, error('never'))",
 }
 
 
@@ -110,7 +112,45 @@ def test_a_branch_is_computed_where_it_is_taken(db: lftj.Database) -> None:
         db.query(f"h(k, v) <- {BODY}, v = coalesce(1 / b, a).")
 
 
+RAISED = {
+    'v = if(a > 11, error("too large"), a)': "too large",
+    'v = if(a > 11, error("a is " || cast(a, "string")), 1.5)': "a is 12",
+    'v = coalesce(s, error("no s where k is " || cast(k, "string")))': "no s where k is 1",
+    'v = cast(error("alone"), "int64")': "alone",
+    'k = 3, v = if((a is null ; cast(error("a test"), "bool")), 1, 2), a < 4': "",
+    'k = 2, v = if((a is null ; cast(error("a test"), "bool")), 1, 2), a < 4': "a test",
+    'k > 7, v = cast(error("no row"), "int64")': "",
+}
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_what_a_rule_raises(db: lftj.Database, raised: str) -> None:
+    """The text alone, and of the first row; nothing where no row needs a value."""
+    rule = f"h(k, v) <- {BODY}, {raised}."
+    if not RAISED[raised]:
+        assert db.count(rule) == 0
+        return
+    with pytest.raises(errors.EvaluationError) as caught:
+        db.query(rule)
+    assert str(caught.value).splitlines()[0] == RAISED[raised]
+
+
+@pytest.mark.parametrize("strategy", ["trace", "delta", "auto", "views", "recompute"])
+def test_what_a_rule_raises_rolls_back(strategy: str) -> None:
+    ws = lftj.Workspace()
+    ws.load("e", [(1, 2), (2, 3)], columns=["a", "b"])
+    ws.install('h(a, v) <- e(a, b), v = if(b < 9, b, error("b is too large")).', strategy=strategy)
+    with pytest.raises(errors.EvaluationError, match=r"^b is too large"), ws.transaction() as tx:
+        tx.insert("e", [(3, 4), (4, 9)])
+    assert sorted(ws["h"]) == sorted(ws["e"]) == [(1, 2), (2, 3)]
+    with ws.transaction() as tx:
+        tx.insert("e", [(3, 4)])
+    assert sorted(ws["h"]) == [(1, 2), (2, 3), (3, 4)]
+
+
 MISTAKES = {
+    'v = error("x")': "'h.v' is null in all rules: give it a type, as in cast(null, \"int64\")",
+    "v = if(a > 1, error(k), 2)": "there is no error for type int64",
     "v = if(a, 1, 2)": "if takes a condition first, not a value of type int32",
     'v = if(a > 1, 1, "a")': "there is no if for types int64 and string",
     "v = coalesce(s, b)": "there is no coalesce for types string and int64",

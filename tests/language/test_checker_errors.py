@@ -159,18 +159,6 @@ RULE = r"""
 'edge' is loaded data: give the head another name
   edge(a) <- node(a).
   ^^^^
-
-a body needs at least one positive atom
-  a(x) <- x = 5.
-          ^^^^^
-
-a body needs at least one positive atom
-  a(x) <- c(x), y = 1. b(x) <- x = 1, !c(x).
-                               ^^^^^^^^^^^^
-
-a body needs at least one positive atom
-  a(x) <- (c(x) ; x = 5, x < 6).
-                  ^^^^^^^^^^^^
 """
 
 STRATIFICATION = r"""
