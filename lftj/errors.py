@@ -58,7 +58,12 @@ class FunctionalConflictError(DataError):
 
 
 class RuleError(LftjError):
-    """A rule is wrong.  ``span`` is the half-open range of offsets into the program's text."""
+    """A rule is wrong.  ``span`` is the half-open range of offsets into the program's text.
+
+    ``reason``: the message without the line of the text that it shows; empty where it shows none.
+    """
+
+    reason = ""
 
     def __init__(self, message: str, span: tuple[int, int] | None = None) -> None:
         super().__init__(message)
@@ -114,6 +119,14 @@ class OrderError(RuleError):
     """A key order given by the caller does not fit the rule."""
 
 
+class SqlError(RuleError):
+    """A text is no SQL, or names what is not there; its ``span`` is of the SQL."""
+
+
+class UnsupportedSqlError(SqlError):
+    """SQL that no rules say: the message names the construct, its place and what to write instead."""
+
+
 class EvaluationError(LftjError):
     """A rule failed on a row: division by zero, for example.  Names the rule and the row."""
 
@@ -145,7 +158,11 @@ class ChangeError(DataError):
 
 
 class TransactionError(LftjError):
-    """A transaction is used when it is over."""
+    """A transaction is used when it is over, or reads what it has changed."""
+
+
+class ConflictError(TransactionError):
+    """What the SQL of a transaction read was changed by another one before it was committed: run it again."""
 
 
 class StrategyError(LftjError):

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lftj.database.view_text import view_in
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.pictures.drawing import Drawing
 from lftj.pictures.layers import Box, layered
 from lftj.rewriting.key_relations import is_made
 from lftj.rewriting.programs import shown_rules
+from lftj.rewriting.thresholds import Forms
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.shown_text import ShownText, counted, preformatted
 from maintenance.heads.head import MaintainedHead
 
+_RULE = re.compile(r"(?:bag )?(?P<head>\w+)[(\[]")
+"""A rule in the program of a view, which stands on one line."""
 
-def explain_head(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> str:
+
+def explain_head(
+    head: MaintainedHead, heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]
+) -> str:
     """Strategy and why, what makes the head's tuples, and each search with what it keeps.
 
     Of a head with views (:mod:`lftj.rewriting`) first the rules that are kept instead of its own, and behind
     it each view; of one that is kept for some keys these, and of one that is wanted what is kept for it
-    (:mod:`lftj.rewriting.wanted_heads`).  ``heads``: all that are installed.
+    (:mod:`lftj.rewriting.wanted_heads`).  ``heads``: all that are installed; ``versions``: of all relations.
     """
-    lines = [f"{head.name}: strategy {head.strategy}", *_wanted(head)]
+    lines = [f"{head.name}: strategy {head.strategy}", *_wanted(head), *_thresholds(head, versions)]
     parts = [name for name in hidden_below(head, heads) if not is_made(name)]
     notes = (head.program.notes.get(name) for name in (*parts, head.name))
     lines += [f"  views       {note}" for note in dict.fromkeys(filter(None, notes))]
@@ -33,6 +41,34 @@ def explain_head(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> s
         if is_made(name):
             lines += [f"{name}:", *(f"  {line}" for line in heads[name].describe())]
     return "\n".join(lines)
+
+
+def explain_view(
+    name: str, text: str, heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]
+) -> str:
+    """A view of SQL: its text, and each head of it in turn, rules behind the SQL that they come from.
+
+    ``text``: of the program that keeps it (:mod:`lftj.database.view_text`).
+    """
+    of = view_in(text)
+    assert of is not None
+    sql = of[1].split("\n")
+    rules: dict[str, list[str]] = {}
+    gathered: list[str] = []
+    for line in text.split("\n")[len(sql) :]:
+        gathered.append(line)
+        if (rule := _RULE.match(line)) is not None:
+            rules.setdefault(rule["head"], []).extend(gathered)
+            gathered = []
+    parts = ["\n".join([f"view {name}:", *(f"  {line}" for line in sql)])]
+    for head, lines in rules.items():
+        if head in heads:
+            for other in hidden_below(heads[head], heads):
+                if not is_made(other):
+                    lines += [f"{other}:", *(f"  {line}" for line in heads[other].describe())]
+            lines.append(explain_head(heads[head], heads, versions))
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def _wanted(head: MaintainedHead) -> list[str]:
@@ -47,14 +83,32 @@ def _wanted(head: MaintainedHead) -> list[str]:
     return [f"  for it      {name}: {program.demand[name]}" for name in others if name in below]
 
 
-def hidden_below(head: MaintainedHead, heads: Mapping[str, MaintainedHead]) -> list[str]:
-    """The hidden heads that a head reads, directly or by others of them, each behind those that it reads."""
+def _thresholds(head: MaintainedHead, versions: Mapping[str, RelationVersion]) -> list[str]:
+    """Whether sums of ranges are used, or what was written (:mod:`lftj.rewriting.thresholds`)."""
+    program = head.program
+    forms = {name: Forms.of(program, name) for name in (head.name, *sorted(program.read_by(head.name)))}
+    return [
+        f"  thresholds  {of.shown(name, versions[of.irregular].n_rows > 0)}"
+        for name, of in forms.items()
+        if of is not None
+    ]
+
+
+def hidden_below(
+    head: MaintainedHead, heads: Mapping[str, MaintainedHead], kept_for: bool = False
+) -> list[str]:
+    """The hidden heads that a head reads, directly or by others of them, each behind those that it reads.
+
+    ``kept_for``: also heads of the rules that can't be read, as they are kept for others alone.
+    """
     found: dict[str, None] = {}
     seen = {head.name, *head.component}
 
     def below(reader: MaintainedHead) -> None:
         for name in sorted(reader.reads):
-            if name in heads and is_auxiliary(name) and name not in seen:
+            if name not in heads or name in seen:
+                continue
+            if is_auxiliary(name) or (kept_for and heads[name].kept_for):
                 seen.add(name)
                 below(heads[name])
                 found[name] = None

@@ -72,7 +72,7 @@ class _Trigger:
 
 def triggers(head: MaintainedHead, heads: Mapping[str, MaintainedHead], schemas: Mapping[str, Schema]) -> str:
     """The triggers of a head, two for each relation that its rules read; see the module."""
-    kept = [*(heads[name] for name in hidden_below(head, heads)), head]
+    kept = [*(heads[name] for name in hidden_below(head, heads, kept_for=True)), head]
     hidden = {each.name for each in kept}
     lines = []
     for relation in dict.fromkeys(name for each in kept for name in _read_in_order(each)):

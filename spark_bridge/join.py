@@ -75,7 +75,7 @@ def head_frames(
     frames = dict(relations)
     for number, plan in enumerate(text.plans()):
         given = known_grids(text, number, relations, partitions, shares)
-        frames[plan.name] = _head_frame(text, number, plan, frames, partitions, given, nulls)
+        frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls)
     return frames
 
 
@@ -93,7 +93,7 @@ def known_grids(
     return small_grids(relations, plans[head], partitions)
 
 
-def _head_frame(
+def head_frame(
     text: ProgramText,
     head: int,
     plan: HeadPlan,
@@ -102,6 +102,7 @@ def _head_frame(
     given: HeadGrids | None,
     nulls: InputNulls,
 ) -> DataFrame:
+    """A head over the relations and heads that it reads; without ``given`` grids by a sample of these."""
     schemas = text.schemas(head)
     tagged = TaggedInput.of(frames, list(schemas.items()))
     combining = plan.combined_in(partitions)

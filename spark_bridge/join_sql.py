@@ -1,19 +1,19 @@
-"""`join_sql`: one conjunctive SELECT, run as a worst-case optimal join."""
+"""`join_sql`: a SELECT over DataFrames, its joins run as worst-case optimal joins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
 
-from spark_bridge.join import join
+from lftj.database.sql_answers import arrow_type
+from lftj.sql.translation.translated import Translated
+from spark_bridge.front_ends.select_rules import select_rules
+from spark_bridge.join import chosen_partitions
 from spark_bridge.placing.placing import InputNulls, check_nulls
-from spark_bridge.placing.schemas import column_names
-
-if TYPE_CHECKING:
-    from spark_bridge.front_ends.conjunctive_select import SelectRule
+from spark_bridge.placing.read_columns import by_place
+from spark_bridge.placing.schemas import spark_type
+from spark_bridge.select_stages import select_frame
 
 
 def join_sql(
@@ -21,44 +21,49 @@ def join_sql(
     relations: Mapping[str, DataFrame],
     *,
     partitions: int | None = None,
-    shares: Mapping[str, int] | None = None,
-    nulls: InputNulls = "refuse",
+    nulls: InputNulls = "keep",
 ) -> DataFrame:
-    """The rows of ``SELECT ... FROM ... WHERE ... GROUP BY ...`` over the relations, as a DataFrame; lazy.
+    """The rows of a SELECT over the relations, as often as SQL has them; lazy.
 
-    Tables are joined by equal columns and compared by conditions joined by AND; what is selected are columns,
-    arithmetic, ``count``, ``sum``, ``avg``, ``min``, ``max``.  Tables are sets of rows, as for
-    :func:`~spark_bridge.join.join`, whose arguments the others are: a row that a DataFrame has twice counts
-    once.  Types of results are the engine's, not Spark's.
+    ``sql``: as DuckDB reads it; types and names of the columns are DuckDB's, too.  Rows count as often as a
+    DataFrame has them.  ``nulls``: as SQL has NULL, unless ``"drop"`` leaves out rows with a NULL in a column
+    that the SELECT reads, or ``"refuse"`` raises at the first one.  ``partitions`` as for
+    :func:`~spark_bridge.join.join`.  With LIMIT, or where ORDER BY leaves it open, rows are in the order of
+    all columns: the answer depends on the data alone.
 
-    Raises RuleSyntaxError for any other SQL, UnknownRelationError and UnknownColumnError, and what ``join``
-    raises; ImportError without sqlglot, which comes with ``lftj[sql]``.
+    Raises SqlError, UnsupportedSqlError for WITH RECURSIVE and what rules don't have, with the place, and
+    what ``join`` raises; ImportError without DuckDB, which comes with ``lftj[sql]``.
     """
     check_nulls(nulls)
-    rule = _rule(sql, column_names(relations), nulls == "keep")
-    joined = join(rule.text, relations, partitions=partitions, shares=shares, nulls=nulls)
-    joined = joined.select(*[F.col(f"`{name}`") for name in joined.columns[: len(rule.columns)]])
-    return _with_one_row(joined, rule).toDF(*rule.columns)
+    of = select_rules(sql, relations)
+    n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
+    found = select_frame(of, relations, n_partitions, nulls)
+    column, rows = by_place(found)
+    if of.order or of.limit is not None or of.offset:
+        rows = rows.orderBy(*_keys(of, column))
+    if of.offset:
+        rows = rows.offset(of.offset)
+    if of.limit is not None:
+        rows = rows.limit(of.limit)
+    return rows.select(*_shown(of, column)).toDF(*of.names)
 
 
-def _rule(sql: str, columns: Mapping[str, Sequence[str]], keeps_null: bool) -> SelectRule:
-    try:
-        from spark_bridge.front_ends.conjunctive_select import rule_of_select
-    except ModuleNotFoundError as error:
-        if error.name != "sqlglot":
-            raise
-        raise ImportError("join_sql needs sqlglot: pip install 'lftj[sql]'", name="sqlglot") from error
-    return rule_of_select(sql, columns, keeps_null=keeps_null)
+def _keys(of: Translated, columns: Mapping[str, Column]) -> Iterator[Column]:
+    asked = [name for name, _, _ in of.order]
+    for name, descending, nulls_first in (
+        *of.order,
+        *((name, False, False) for name in columns if name not in asked),
+    ):
+        column = columns[name]
+        if descending:
+            yield column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
+        else:
+            yield column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
 
 
-def _with_one_row(found: DataFrame, rule: SelectRule) -> DataFrame:
-    """Aggregates without groups have a row over no rows, too: 0 for counts, else NULL."""
-    if rule.counts is None:
-        return found
-    row = found.sparkSession.range(1).join(found, on=F.lit(True), how="left")
-    return row.select(
-        *[
-            F.coalesce(F.col(f"`{name}`"), F.lit(0)).alias(name) if counts else F.col(f"`{name}`")
-            for name, counts in zip(found.columns, rule.counts, strict=True)
-        ]
-    )
+def _shown(of: Translated, columns: Mapping[str, Column]) -> Iterator[Column]:
+    """The columns in the types that SQL says, where Spark has these."""
+    for name, type_ in zip(of.columns, of.types, strict=True):
+        wanted = arrow_type(type_)
+        known = None if wanted is None else spark_type(wanted)
+        yield columns[name] if known is None else columns[name].cast(known)

@@ -35,11 +35,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from lftj.database.asking import in_sql
 from lftj.errors import ChangeError, StateError, UnknownRelationError
 from maintenance.store.fault_points import reached
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import signed, weight_of
 from spark_bridge.explanation import explained
+from spark_bridge.front_ends.select_rules import kept_rules
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
@@ -146,6 +148,27 @@ class MaintainedJoin:
             contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}
             self._make(relations, chosen_partitions(self._session, partitions), shares, contained)
         self._versions.to_delta()
+
+    @classmethod
+    def from_sql(
+        cls, sql: str, relations: Mapping[str, DataFrame], *, nulls: InputNulls = "keep", **options: Any
+    ) -> MaintainedJoin:
+        """The rows of a SELECT, kept up to date.
+
+        ``relations`` are without equal rows, as for a rule; columns have the names that SQL gives them as a
+        rule can write them.  ``options``: the other arguments, ``state=`` among them.
+
+        Raises SqlError, UnsupportedSqlError for what is not kept (windows, LIMIT, WITH RECURSIVE, aggregates
+        without GROUP BY, rows that are equal), and what ``MaintainedJoin`` does.
+        """
+        found = kept_rules(sql, relations)
+        read = {
+            name: frame
+            for name, frame in relations.items()
+            if any(name in rule.reads for rule in found.rules)
+        }
+        with in_sql(found):
+            return cls(found.text, read, head=found.head, nulls=nulls, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}

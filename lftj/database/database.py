@@ -32,6 +32,7 @@ from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 
 if TYPE_CHECKING:
+    from lftj.database.asking import Translations
     from lftj.evaluation.evaluation import Evaluation
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.request import Request
@@ -93,6 +94,7 @@ class Database:
         self._relations = Relations()
         self.domains = Domains()
         self._prepared = PreparedPrograms()
+        self._translated: Translations | None = None
 
     @property
     def relations(self) -> Mapping[str, RelationTable]:
@@ -273,6 +275,79 @@ class Database:
         request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
         with _evaluating(request, progress, "counting") as evaluation:
             return evaluation.count()
+
+    @interruptible()
+    @enough_memory("the answer does not fit into memory: select fewer columns or rows")
+    def sql(
+        self,
+        text: Any,
+        params: Any = None,
+        *,
+        dialect: str | None = None,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> pa.Table:
+        """The answer of a SELECT over the relations: rows as often and in the order that SQL says.
+
+        ``text``: DuckDB's SQL, or a frame that can say its SQL and reads relations by their names: an ibis
+        expression, a DuckDB relation, a narwhals frame over one of these.  ``params``: a list of values for
+        ``?`` and ``$1``, or a mapping for ``$name``; they have the types that DuckDB gives them.
+        ``dialect``: what else the text is written in, ``"spark"``, ``"postgres"``, ``"snowflake"``,
+        ``"bigquery"`` or whatever sqlglot translates.
+
+        Raises SqlError, ParameterError, UnsupportedSqlError for what no rules say, and what `query` raises.
+
+        Examples:
+            >>> db = Database()
+            >>> db.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"])
+            >>> db.sql("select src + ? as far from edge where dst > $2", [10, 2]).to_pylist()
+            [{'far': 12}]
+        """
+        from lftj.statements.given import given
+
+        with given(text, params, dialect) as sql:
+            return self._selected(sql, threads=threads, progress=progress)
+
+    def _selected(self, sql: str, **options: Any) -> pa.Table:
+        """The answer of a SELECT in DuckDB's SQL."""
+        from lftj.database.asking import asked
+
+        return asked(sql, self._translations(), self._now()[1], self.query, **options)
+
+    @interruptible()
+    def explain_sql(
+        self,
+        text: Any,
+        params: Any = None,
+        *,
+        dialect: str | None = None,
+        analyze: bool = False,
+        threads: int | None = 1,
+        progress: bool = False,
+    ) -> Explanation:
+        """How `sql` would answer a SELECT: the rules that it becomes, each behind its place in the text.
+
+        Then the plans of these, as `explain` shows them.  Raises what `sql` raises.
+        """
+        from lftj.database.asking import in_sql
+        from lftj.database.view_text import rules_text
+        from lftj.statements.given import given
+
+        with given(text, params, dialect) as sql:
+            found = self._translations().of(sql, self._now()[1])
+            with in_sql(found):
+                plans = self.explain(
+                    found.text, head=found.head, analyze=analyze, threads=threads, progress=progress
+                )
+        return replace(plans, sql=f"{sql.strip()}\n\n{rules_text(found)}")
+
+    def _translations(self) -> Translations:
+        """What is known of SQL over the relations."""
+        from lftj.database.asking import Translations
+
+        if self._translated is None:
+            self._translated = Translations()
+        return self._translated
 
     @interruptible()
     def explain(

@@ -41,9 +41,11 @@ class Explanation:
     seconds: float | None
     strata: tuple[Box, ...] = ()  # where a head reads another one
     recursion: tuple[str, ...] = ()  # of each recursive component its rules' terms, and the rounds
+    sql: str = ""  # what was asked, and the rules that it becomes
 
     def __str__(self) -> str:
-        parts = [strata_text(self.strata)] if self.strata else []
+        parts = [self.sql] if self.sql else []
+        parts += [strata_text(self.strata)] if self.strata else []
         parts += [_text(body, self.analyzed) for body in self.bodies]
         parts += self.recursion
         if self.seconds is not None:

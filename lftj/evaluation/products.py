@@ -6,6 +6,7 @@ They are allowed, and warned of: mostly a variable was misspelt.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 from lftj.evaluation.finishing import compared_variables
 from lftj.language.body import Body, CheckedRule
@@ -14,10 +15,13 @@ from lftj.language.syntax import Atom, Variable
 from lftj.rewriting.key_relations import holds_keys
 from lftj.search.problem import connected
 
+expected = ContextVar("expected", default=False)
+"""Whether a product is what a text says: SQL has a word for it."""
+
 
 def product_warning(rule: CheckedRule, body: Body, wanted: Sequence[str], counted: bool) -> str | None:
     """What to say when two parts of a body that multiply the rows share no variable."""
-    if len(body.atoms) < 2 or joins_auxiliary(body) or holds_keys(rule.heads[0].relation):
+    if expected.get() or len(body.atoms) < 2 or joins_auxiliary(body) or holds_keys(rule.heads[0].relation):
         return None  # auxiliary heads have at most one tuple each, and keys are read where they join
     tied = (*map(_atom_variables, body.atoms), *map(compared_variables, body.comparisons))
     edges = [tuple(variable.name for variable in variables) for variables in tied]

@@ -56,6 +56,11 @@ def write_file(batches: Iterable[pa.RecordBatch], path: str | os.PathLike[str]) 
         return _write(batches, file, FORMATS[target.suffix.lower()])
 
 
+def batches_of(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows of a table as at least one batch."""
+    return table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+
+
 @contextmanager
 def file_writer(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Writer]:
     """A writer of batches, as :func:`write_file` but for a caller who has them one at a time.

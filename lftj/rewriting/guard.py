@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,7 +27,7 @@ from lftj.errors import RangeError
 from lftj.language.body import Body, Guard, Source
 from lftj.language.expressions import result_type, text_of, variables_of
 from lftj.language.folding import fold
-from lftj.language.syntax import BinaryOperation, Call, Constant, Expression, Negative, Variable
+from lftj.language.syntax import NULL, BinaryOperation, Call, Constant, Expression, Negative, Variable
 from lftj.rewriting.summand import NEVER_FAIL, Types, only_widens
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.key_set import KeySet
@@ -70,7 +71,9 @@ def unproven(guard: Guard, spans: Spans) -> str | None:
         some = [span for span in found if span is not None]
         least, most = max((s[0] for s in some), default=1), min((s[1] for s in some), default=0)
         if len(some) < len(found) or least > most:
-            return None  # there is no assignment
+            if not guard.body.types[name].nullable:
+                return None  # there is no assignment
+            least = most = 0  # but with NULL
         known[name] = least, most
     types = {name: type_.arrow for name, type_ in guard.body.types.items()}
     try:
@@ -184,7 +187,7 @@ def _fitting(node: Expression, types: Types, spans: Mapping[str, Span]) -> Span 
 
 def _of_constant(node: Constant) -> Span | None:
     value = node.value
-    if isinstance(value, bool | float | str | bytes):
+    if value is NULL or isinstance(value, bool | float | str | bytes):
         return None
     exact = (
         Fraction(value) if isinstance(value, int | Decimal) else pa.scalar(value, literal_type(value)).value
@@ -220,6 +223,10 @@ def _of_call(node: Call, types: Types, spans: Mapping[str, Span]) -> Span | None
         return _TEXT_LENGTH
     if node.function == "cast":
         return found[0]
+    if node.function in ("coalesce", "if"):
+        values = list(zip(node.arguments, found, strict=True))[node.function == "if" :]
+        some = [span for argument, span in values if argument != Constant(NULL)]
+        return None if None in some else reduce(joined, some)
     known = [span for span in found if span is not None]
     if len(known) < len(found) or node.function not in ("abs", "least", "greatest"):
         return None

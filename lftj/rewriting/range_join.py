@@ -12,7 +12,7 @@ Invariants
 1. Every atom, factor and other filter belongs to one side; the head has no compared key.
 2. An :class:`Inequality` says of codes what the comparison says of values: its keys are of one domain
    whose codes are in value order, not floats, for NaN has no place there; differences are those of
-   whole numbers.
+   whole numbers, as of ``cast(v, "decimal(38, 4)") > 0.0001 * t``.
 
 Where these do not hold there is no range join: the sides stay together.
 """
@@ -22,6 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
 
 from lftj.language.body import Body
 from lftj.language.expressions import variables_of
@@ -39,6 +43,7 @@ from lftj.rewriting.elimination import PASSES, Edge, Names, view_cost
 from lftj.rewriting.joins import of_comparison
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.shared_views import is_view
+from lftj.rewriting.summand import only_widens
 from lftj.values.kinds import kind
 from lftj.values.operators import FLIPPED
 from lftj.values.schema import ColumnType
@@ -47,6 +52,7 @@ TREE_STEP = 2.0
 """Nodes that a change visits in scan trees, for each doubling of their records."""
 
 Types = Mapping[str, ColumnType]
+ArrowTypes = Mapping[str, pa.DataType]
 
 Span = tuple[int | None, int | None]
 """A closed interval; None where it has no end."""
@@ -89,31 +95,35 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
         if not domain.ordered or domain.name == "float":
             return None
         return Inequality(left.name, right.name, _spans(operator, 0))
-    names = {variable.name for side in (left, right) for variable in variables_of(side)}
-    if any(kind(types[name].arrow) != "integer" for name in names):
+    arrow = {
+        variable.name: types[variable.name].arrow for side in (left, right) for variable in variables_of(side)
+    }
+    if any(kind(type_) != "integer" for type_ in arrow.values()):
         return None
-    if isinstance(right, Call):
+    if isinstance(right, Call) and right.function == "abs":
         operator, left, right = FLIPPED[operator], right, left
-    if isinstance(left, Call):
-        return _of_distance(operator, left, right)
-    return _of_difference(BinaryOperation("-", left, right), operator)
+    if isinstance(left, Call) and left.function == "abs":
+        return _of_distance(operator, left, right, arrow)
+    return _of_difference(BinaryOperation("-", left, right), operator, arrow)
 
 
-def _of_difference(difference: Expression, operator: str) -> Inequality | None:
-    found = _keys(difference)
+def _of_difference(difference: Expression, operator: str, types: ArrowTypes) -> Inequality | None:
+    found = _keys(difference, types)
     if found is None:
         return None
-    left, right, times, rest = found
+    left, right, times, rest, _ = found
     return Inequality(left, right, _spans(operator, -rest), times)
 
 
-def _of_distance(operator: str, call: Call, limit: Expression) -> Inequality | None:
+def _of_distance(operator: str, call: Call, limit: Expression, types: ArrowTypes) -> Inequality | None:
     """``abs(a * left - b * right + rest)`` beside a number."""
-    found, number = _keys(call.arguments[0]), _linear(limit)
-    if call.function != "abs" or found is None or number is None or number[0]:
+    found, number = _keys(call.arguments[0], types), linear(limit, types)
+    if found is None or number is None or number[0]:
         return None
-    left, right, times, rest = found
-    most = number[1]
+    left, right, times, rest, unit = found
+    if (number[1] * unit).denominator != 1:
+        return None
+    most = int(number[1] * unit)
     if operator in (">", ">="):
         least = most + 1 if operator == ">" else most
         if least > 0:
@@ -139,48 +149,60 @@ def _spans(operator: str, limit: int) -> tuple[Span, ...]:
     return found[operator]
 
 
-def _keys(expression: Expression) -> tuple[str, str, tuple[int, int], int] | None:
-    """The x, y, (a, b) and c of ``a * x - b * y + c``, a and b above 0.
+def _keys(expression: Expression, types: ArrowTypes) -> tuple[str, str, tuple[int, int], int, int] | None:
+    """The x, y, (a, b), c and d of ``(a * x - b * y + c) / d``, a, b and d above 0.
 
     None where others are left out of the sum, as in ``a * x - b * y + 0 * z``: the comparison names them.
     """
-    found = _linear(expression)
+    found = linear(expression, types)
     if found is None:
         return None
-    times = found[0]
+    unit = math.lcm(found[1].denominator, *(number.denominator for number in found[0].values()))
+    times = {name: int(number * unit) for name, number in found[0].items()}
     if 0 in times.values() or [number > 0 for number in sorted(times.values())] != [False, True]:
         return None
     right, left = sorted(times, key=lambda name: times[name])
-    return left, right, (times[left], -times[right]), found[1]
+    return left, right, (times[left], -times[right]), int(found[1] * unit), unit
 
 
-_Linear = tuple[dict[str, int], int] | None
+Linear = tuple[dict[str, Fraction], Fraction] | None
+"""How often each variable is added, and what else; None for what is no sum of variables and numbers."""
 
 
-def _linear(expression: Expression) -> _Linear:
-    """How often each variable is added, and what else; None for what is no sum of variables and numbers."""
+def linear(expression: Expression, types: ArrowTypes) -> Linear:
+    """An expression as a sum of variables and numbers, all exact.
+
+    >>> v, t = Variable("v"), Variable("t")
+    >>> share = BinaryOperation("-", v, BinaryOperation("*", Constant(Decimal("0.25")), t))
+    >>> linear(share, {"v": pa.int64(), "t": pa.int64()})
+    ({'v': Fraction(1, 1), 't': Fraction(-1, 4)}, Fraction(0, 1))
+    """
     if isinstance(expression, Variable):
-        return {expression.name: 1}, 0
+        return {expression.name: Fraction(1)}, Fraction(0)
     if isinstance(expression, Constant):
-        return ({}, expression.value) if type(expression.value) is int else None
+        value = expression.value
+        return ({}, Fraction(value)) if type(value) in (int, Decimal) else None  # type: ignore[arg-type]
     if isinstance(expression, Negative):
-        return _added(({}, 0), _linear(expression.operand), -1)
+        return _added(({}, Fraction(0)), linear(expression.operand, types), -1)
+    if isinstance(expression, Call) and only_widens(expression, types):
+        return linear(expression.arguments[0], types)
     if isinstance(expression, BinaryOperation) and expression.operator in "+-*":
-        left, right = _linear(expression.left), _linear(expression.right)
+        left, right = linear(expression.left, types), linear(expression.right, types)
         if expression.operator == "*":
             return _multiplied(left, right)
         return _added(left, right, 1 if expression.operator == "+" else -1)
     return None
 
 
-def _added(one: _Linear, other: _Linear, sign: int) -> _Linear:
+def _added(one: Linear, other: Linear, sign: int) -> Linear:
     if one is None or other is None:
         return None
     names = one[0].keys() | other[0].keys()
-    return {n: one[0].get(n, 0) + sign * other[0].get(n, 0) for n in names}, one[1] + sign * other[1]
+    zero = Fraction(0)
+    return {n: one[0].get(n, zero) + sign * other[0].get(n, zero) for n in names}, one[1] + sign * other[1]
 
 
-def _multiplied(one: _Linear, other: _Linear) -> _Linear:
+def _multiplied(one: Linear, other: Linear) -> Linear:
     if one is None or other is None or (one[0] and other[0]):
         return None
     (times, rest), (_, number) = (one, other) if one[0] else (other, one)

@@ -24,6 +24,7 @@ import pyarrow as pa
 from lftj.language.body import Body
 from lftj.language.expressions import result_type, variables_of
 from lftj.language.syntax import (
+    NULL,
     Aggregate,
     BinaryOperation,
     Call,
@@ -35,6 +36,7 @@ from lftj.language.syntax import (
 )
 from lftj.values.casts import named_type
 from lftj.values.kinds import digits_and_scale, kind
+from lftj.values.operators import FLIPPED
 
 MOST_PRODUCTS = 12
 
@@ -51,6 +53,9 @@ NEVER_FAIL = frozenset(
         "contains",
         "like",
         "in",
+        "coalesce",
+        "if",
+        *FLIPPED,
     )
 )
 """Functions with a value for whatever they are given, but for numbers beyond 64 bits."""
@@ -116,7 +121,7 @@ def _multiplied_out(expression: Expression, together: Collection[frozenset[str]]
     if isinstance(expression, Negative):
         return [Product(negations=1).times(p) for p in _multiplied_out(expression.operand, together)]
     if isinstance(expression, Call):
-        raise NotRewritten(f"it sums what {expression.function} gives for several atoms together")
+        return _of_null(expression, together)
     assert isinstance(expression, BinaryOperation), "a constant has no variables"
     left, right = (_multiplied_out(side, together) for side in (expression.left, expression.right))
     if expression.operator == "*":
@@ -127,6 +132,53 @@ def _multiplied_out(expression: Expression, together: Collection[frozenset[str]]
     if len(found) > MOST_PRODUCTS:
         raise NotRewritten(f"what it sums has more than {MOST_PRODUCTS} products")
     return found
+
+
+def _of_null(call: Call, together: Collection[frozenset[str]]) -> list[Product]:
+    """Of what may be NULL, with 0 in its place, or whether it is not: it is NULL where a variable is.
+
+    ``coalesce(a - b, 0)`` adds coalesce(a, 0) where b is not NULL, and -1 * coalesce(b, 0) where a is not.
+    """
+    of, *others = call.arguments
+    if call.function == "coalesce" and others == [Constant(0)]:
+        strict = _strict(of)
+        if strict is not None:
+            names = dict.fromkeys(variables_of(strict))
+            found = []
+            for product in _multiplied_out(strict, together):
+                said = {variable for factor in product.factors for variable in variables_of(factor)}
+                known = tuple(Call("coalesce", (factor, Constant(0))) for factor in product.factors)
+                found.append(
+                    Product(
+                        (*known, *(_is_known(one) for one in names if one not in said)), product.negations
+                    )
+                )
+            return found
+    if call.function == "if" and others == [Constant(0), Constant(1)] and isinstance(of, Call):
+        strict = (
+            _strict(of.arguments[0]) if of.function == "<=>" and of.arguments[1] == Constant(NULL) else None
+        )
+        if strict is not None:
+            return [Product(tuple(map(_is_known, dict.fromkeys(variables_of(strict)))))]
+    raise NotRewritten(f"it sums what {call.function} gives for several atoms together")
+
+
+def _is_known(of: Variable) -> Expression:
+    """1, and 0 where it is NULL."""
+    return Call("if", (Call("<=>", (of, Constant(NULL))), Constant(0), Constant(1)))
+
+
+def _strict(of: Expression) -> Expression | None:
+    """The expression where it is NULL if, and only if, a variable of it is; ``coalesce(x, null)`` is x."""
+    if isinstance(of, Call) and of.function == "coalesce" and of.arguments[1:] == (Constant(NULL),):
+        return _strict(of.arguments[0])
+    if isinstance(of, Negative):
+        inner = _strict(of.operand)
+        return None if inner is None else Negative(inner, of.span)
+    if isinstance(of, BinaryOperation) and of.operator in "+-*":
+        left, right = _strict(of.left), _strict(of.right)
+        return None if left is None or right is None else BinaryOperation(of.operator, left, right, of.span)
+    return of if isinstance(of, Variable | Constant) and of != Constant(NULL) else None
 
 
 def definitions(body: Body) -> dict[str, Expression]:

@@ -1,7 +1,8 @@
 """`Session`: statements typed one after the other over one database, for the prompt and for notebooks.
 
-A statement is one or several rules, whose last head is shown, or a command:
-``.load edge edges.csv``.  Rules end with a dot, so they may go over several lines.
+A statement is one or several rules, whose last head is shown, or SQL (a SELECT, CREATE VIEW, INSERT), or a
+command: ``.load edge edges.csv``.  Rules end with a dot and SQL with a semicolon, so they may go over several
+lines.
 
 Invariants
 
@@ -20,6 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lftj.errors import LftjError
+from lftj.files.sink import batches_of
+from lftj.session.sql_statements import (
+    ViewText,
+    created_view,
+    dropped_view,
+    is_sql,
+    is_whole,
+    sql_statements,
+    views_of,
+)
 from lftj.values.names import check_relation_name
 from lftj.values.shown_text import counted
 
@@ -34,10 +45,14 @@ Answer = Callable[[Iterator["pa.RecordBatch"]], object]
 HELP = {
     "load": ("NAME PATH [COLUMNS]", "load a file, folder, pattern or URL as relation NAME; columns as a,b,c"),
     "relations": ("", "what is loaded and installed, with columns and rows"),
-    "explain": ("[RULES | HEAD]", "how rules would run; how an installed head is kept; alone: the strata"),
-    "analyze": ("RULES", "run them, and show what was measured beside the estimates"),
-    "count": ("RULES", "the number of rows only"),
-    "install": ("RULES | PATH", "keep the rules' heads up to date from now on"),
+    "sql": ("SELECT", "answer it, whatever it begins with; without .sql for select, with, from, values"),
+    "explain": (
+        "[RULES | SELECT | HEAD]",
+        "how they would run; how an installed head is kept; alone: the strata",
+    ),
+    "analyze": ("RULES | SELECT", "run them, and show what was measured beside the estimates"),
+    "count": ("RULES | SELECT", "the number of rows only"),
+    "install": ("RULES | PATH", "keep the heads of rules, or views of SQL, up to date from now on"),
     "uninstall": ("HEAD...", "take heads away"),
     "insert": ("NAME (1, 2), ... | PATH", "insert rows, in one transaction"),
     "erase": ("NAME (1, 2), ... | PATH", "erase rows, in one transaction"),
@@ -50,6 +65,7 @@ HELP = {
 """Each command's arguments and what it does."""
 
 TAKE_RULES = ("explain", "analyze", "count", "install")
+TAKE_SQL = ("sql", *TAKE_RULES)
 COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//.*')
 
 
@@ -66,6 +82,8 @@ class Keeps(Protocol):
     """What installs rules: a workspace."""
 
     def install(self, program: str, *, progress: bool = False) -> None: ...
+    def create_view(self, name: str, sql: str, *, replace: bool = False, progress: bool = False) -> None: ...
+    def drop_view(self, name: str) -> None: ...
     def uninstall(self, *heads: str) -> None: ...
     def subscribe(self, head: str, callback: Callable[[Any], None]) -> Callable[[], None]: ...
     def transaction(self) -> Any: ...
@@ -73,14 +91,19 @@ class Keeps(Protocol):
 
 
 def is_complete(text: str) -> bool:
-    """Whether a statement is whole: rules end with a dot, commands with their line.
+    """Whether a statement is whole: rules end with a dot, SQL with a semicolon, commands with their line.
 
     >>> is_complete("tri(a, b, c) <- edge(a, b),"), is_complete("edge(b, c), edge(a, c).  // three")
     (False, True)
     >>> is_complete(".load edge edges.csv"), is_complete(".explain p(a) <- edge(a, b),")
     (True, False)
+    >>> is_complete("select a from t"), is_complete("select ';' from t;"), is_complete(".count select a")
+    (False, True, False)
     """
-    if text.lstrip().startswith(".") and not ("<-" in text and _words(text)[0] in TAKE_RULES):
+    command, rest = _words(text) if text.lstrip().startswith(".") else ("", text)
+    if (command in TAKE_SQL or not command) and is_sql(rest):
+        return is_whole(rest)
+    if command and not ("<-" in rest and command in TAKE_RULES):
         return True
     return COMMENT.sub(lambda match: match[1] or "", text).rstrip().endswith(".")
 
@@ -129,6 +152,8 @@ class Session:
         """
         if not statement.strip():
             return None
+        if is_sql(statement):
+            return self._carry_out_sql(statement)
         if not statement.lstrip().startswith("."):
             return self.answer(self.database.stream(statement, threads=None))
         command, rest = _words(statement)
@@ -137,6 +162,25 @@ class Session:
             hint = f"did you mean .{near[0]}?" if near else ".help lists the commands"
             raise StatementError(f"there is no command .{command}; {hint}")
         return getattr(self, f"_{command}")(rest)
+
+    def _carry_out_sql(self, text: str) -> object:
+        """What the last of some statements answers."""
+        shown: object = None
+        for start, end, _ in sql_statements(text):
+            statement = text[start:end]
+            if (view := created_view(statement)) is not None:
+                shown = self._create(view)
+            elif (name := dropped_view(statement)) is not None:
+                self._keeper("sql").drop_view(name)
+                self._watched.pop(name, None)
+                shown = None
+            else:
+                shown = self._sql(statement)
+        return shown
+
+    def _create(self, view: ViewText) -> object:
+        self._keeper("install").create_view(view.name, view.sql, replace=view.replace, progress=True)
+        return self._sizes([view.name])
 
     def completions(self, word: str, line: str) -> list[str]:
         """What ``word``, the last one of ``line``, may become: commands, relations, columns."""
@@ -162,23 +206,39 @@ class Session:
     def _relations(self, rest: str) -> object:
         return repr(self.database.relations)
 
+    def _sql(self, rest: str) -> object:
+        return self.answer(iter(batches_of(self.database.sql(self._select("sql", rest)))))
+
     def _explain(self, rest: str) -> object:
+        if is_sql(rest):
+            return self.database.explain_sql(self._select("explain", rest))
         if "<-" in rest:
             return self.database.explain(rest)
         return self._keeper("explain").explain_maintenance(rest or None)
 
     def _analyze(self, rest: str) -> object:
+        if is_sql(rest):
+            return self.database.explain_sql(self._select("analyze", rest), analyze=True)
         return self.database.explain(self._rules("analyze", rest), analyze=True)
 
     def _count(self, rest: str) -> object:
+        if is_sql(rest):
+            return self.database.sql(self._select("count", rest)).num_rows
         return self.database.count(self._rules("count", rest))
 
     def _install(self, rest: str) -> object:
         keeper = self._keeper("install")
         before = set(self.database)
-        if "<-" not in rest:
-            rest = Path(self._one("install", rest)).read_text(encoding="utf-8-sig")
-        keeper.install(rest, progress=True)
+        file = "view"
+        if "<-" not in rest and not is_sql(rest):
+            file = self._one("install", rest)
+            rest = Path(file).read_text(encoding="utf-8-sig")
+        if is_sql(rest):
+            for view in views_of(rest, file):
+                with view.placed():
+                    self._create(view)
+        else:
+            keeper.install(rest, progress=True)
         return self._sizes([name for name in self.database if name not in before])
 
     def _uninstall(self, rest: str) -> object:
@@ -236,7 +296,8 @@ class Session:
     def _help(self, rest: str) -> object:
         width = max(len(name) + len(arguments) for name, (arguments, _) in HELP.items()) + 2
         lines = [
-            "a rule, ended by a dot, shows its head: tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+            "a rule, ended by a dot, shows its head: tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).",
+            "SQL, ended by a semicolon: select ...;  create view v as select ...;  insert into t values (1);",
         ]
         lines += [f"{f'.{name} {arguments}':<{width}}  {what}" for name, (arguments, what) in HELP.items()]
         return "\n".join(lines)
@@ -261,6 +322,13 @@ class Session:
         if "<-" not in rest:
             raise self._misused(command)
         return rest
+
+    def _select(self, command: str, rest: str) -> str:
+        cut = list(sql_statements(rest))
+        if len(cut) != 1:
+            raise self._misused(command)
+        start, end, _ = cut[0]
+        return rest[start:end]
 
     def _one(self, command: str, rest: str) -> str:
         words = shlex.split(rest)

@@ -34,13 +34,14 @@ class Inputs:
         names: Of columns, by relation.
         types: Of columns of CSV files, by relation.
         csv: How CSV files and lists of edges are written otherwise; None where nothing is said.
+        nulls: None where nothing is said: refuse them.
     """
 
     rules: str | None = None
     text: str | None = None
     sources: Pairs = ()
     renames: Sequence[tuple[str, str, str]] = ()
-    nulls: Nulls = "refuse"
+    nulls: Nulls | None = None
     columns: Pairs = ()
     bags: Sequence[str] = ()
     csv_delimiter: str | None = None
@@ -85,14 +86,18 @@ class Inputs:
             raise click.UsageError("stdin (-) can be read once only")
         if (self.rules is None) == (self.text is None):
             raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
-        if self.text is not None:
-            return self.text
-        with sys.stdin.buffer if self.rules == STDIN else open(str(self.rules), "rb") as file:
-            content: bytes = file.read()
-        try:
-            return content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise OSError(f"{feed_name(str(self.rules))} is not UTF-8 text (byte {error.start})") from error
+        return text_of(str(self.rules)) if self.text is None else self.text
+
+    def as_sql(self, sql: str | None = None) -> Inputs:
+        """The same for SQL, in which equal rows count, and NULLs are kept where nothing else is said.
+
+        ``sql``: the text, or where it is to be read from, in place of rules.
+        """
+        found = replace(self, bags=[name for name, _ in self.sources], nulls=self.nulls or "keep")
+        if sql is None:
+            return found
+        is_file = sql == STDIN or sql.endswith(".sql")
+        return replace(found, rules=sql) if is_file else replace(found, text=sql)
 
     def load_into(self, database: Database) -> None:
         """Load the files, and say how many rows were dropped."""
@@ -112,7 +117,9 @@ class Inputs:
             columns = renamed or self.names.get(name)
             csv, bag = self._csv_of(name, path), name in self.bags
             try:
-                database.load(name, source, columns, nulls=self.nulls, progress=True, csv=csv, bag=bag)
+                database.load(
+                    name, source, columns, nulls=self.nulls or "refuse", progress=True, csv=csv, bag=bag
+                )
             except UnusableNameError as error:
                 wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
                 raise UnusableNameError(f"{str(error).rpartition(': give ')[0]}: add{wanted}") from None
@@ -137,6 +144,16 @@ class Inputs:
         for name in names:
             if name not in loaded:
                 raise click.UsageError(f"{option} is about {name!r}, which no --load gives")
+
+
+def text_of(path: str) -> str:
+    """What stands in a file, or comes on stdin.  Raises OSError, also where it is no text."""
+    with sys.stdin.buffer if path == STDIN else open(path, "rb") as file:
+        content: bytes = file.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OSError(f"{feed_name(path)} is not UTF-8 text (byte {error.start})") from error
 
 
 def may_be_csv(path: str) -> bool:

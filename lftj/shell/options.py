@@ -86,6 +86,7 @@ RULES = (
     click.argument("rules", required=False, metavar="[RULES]"),
     click.option("-e", "--rule", "text", metavar="TEXT", help="The rules themselves, in place of a file."),
 )
+SQL = click.argument("sql", metavar="SQL")
 SOURCES = click.option(
     "--load",
     "sources",
@@ -94,21 +95,22 @@ SOURCES = click.option(
     help="Load the file PATH, or - for stdin, as relation NAME; may be repeated. Parquet, CSV, Arrow "
     "IPC, JSON lines or a list of edges as text; also a folder of Parquet files, a pattern or a URL.",
 )
-CSV = (
-    click.option(
-        "--columns",
-        type=_assignment("NAME=COLUMNS"),
-        multiple=True,
-        help="The columns of relation NAME, such as edge=src,dst: names for a text file without names, a "
-        "choice of those of other files; may be repeated.",
-    ),
-    click.option(
-        "--bag",
-        "bags",
-        metavar="NAME",
-        multiple=True,
-        help="Keep equal rows of relation NAME, so that counts and sums take each; may be repeated.",
-    ),
+COLUMNS = click.option(
+    "--columns",
+    type=_assignment("NAME=COLUMNS"),
+    multiple=True,
+    help="The columns of relation NAME, such as edge=src,dst: names for a text file without names, a "
+    "choice of those of other files; may be repeated.",
+)
+BAG = click.option(
+    "--bag",
+    "bags",
+    metavar="NAME",
+    multiple=True,
+    help="Keep equal rows of relation NAME, so that counts and sums take each; may be repeated.  SQL keeps"
+    " them always.",
+)
+CSV_FORMAT = (
     click.option(
         "--csv-delimiter", metavar="CHAR", help="Between the fields of CSV files, such as ; or tab."
     ),
@@ -134,7 +136,8 @@ CSV = (
     ),
     click.option("--csv-encoding", metavar="NAME", help="Of CSV files, such as latin-1.  [default: utf-8]"),
 )
-DATA = (
+CSV = (COLUMNS, BAG, *CSV_FORMAT)
+SQL_DATA = (
     SOURCES,
     click.option(
         "--rename",
@@ -146,12 +149,14 @@ DATA = (
     click.option(
         "--nulls",
         type=click.Choice(["refuse", "drop", "keep"]),
-        default="refuse",
-        show_default=True,
-        help="What to do about rows with NULL.",
+        help="What to do about rows with NULL.  [default: refuse; of SQL keep]",
     ),
-    *CSV,
+    COLUMNS,
+    *CSV_FORMAT,
 )
+"""What is loaded for SQL, with all equal rows."""
+
+DATA = (*SQL_DATA, BAG)
 ONE_HEAD = (
     click.option("--head", metavar="NAME", help="The relation to compute, if not the last rule's."),
     click.option(
@@ -160,18 +165,22 @@ ONE_HEAD = (
         help="Use this key order, such as a,b,c; do not choose one.",
     ),
 )
+THREADS = click.option(
+    "--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]"
+)
+OUT = click.option(
+    "--out",
+    type=_file_to_write(sink.check_target),
+    help=f"Write the rows to PATH, in the format of its suffix ({', '.join(sink.FORMATS)}), or - for CSV "
+    "on stdout.  Without it, a terminal gets a table of the first rows and anything else gets CSV.",
+)
 ROWS = (
     *ONE_HEAD,
-    click.option("--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]"),
+    THREADS,
     click.option("--order-by", metavar="COLUMNS", help="Sort the rows, such as by 'price desc, item'."),
     click.option("--limit", type=click.IntRange(min=0), help="The first rows in that order only."),
     click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built."),
-    click.option(
-        "--out",
-        type=_file_to_write(sink.check_target),
-        help=f"Write the rows to PATH, in the format of its suffix ({', '.join(sink.FORMATS)}), or - for CSV "
-        "on stdout.  Without it, a terminal gets a table of the first rows and anything else gets CSV.",
-    ),
+    OUT,
 )
 """What :func:`lftj.shell.shell.show_rows` takes."""
 

@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -30,10 +30,13 @@ import click
 import lftj
 from lftj.errors import LftjError
 from lftj.files import sink
+from lftj.session.sql_statements import is_sql
 from lftj.shell.inputs import Inputs, say
-from lftj.shell.options import DATA, ONE_HEAD, ROWS, RULES, picture, taking
+from lftj.shell.options import DATA, ONE_HEAD, OUT, ROWS, RULES, SQL, SQL_DATA, THREADS, picture, taking
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lftj.database.database import Database
 
 INTERRUPTED = 128
@@ -71,14 +74,32 @@ def show_rows(
     program = inputs.program()
     database = opened()
     inputs.load_into(database)
-    to_terminal = sys.stdout.isatty()
-    # CSV that scrolls over a terminal and a bar that stands on it do not go together.
-    options["progress"] = not (out == "-" and to_terminal)
+    options["progress"] = shows_bar(out)
     if count:
         click.echo(database.count(program, **options))
         return
-    batches = database.stream(program, order_by=order_by, limit=limit, **options)
-    if out is None and to_terminal:
+    write_rows(database.stream(program, order_by=order_by, limit=limit, **options), out)
+
+
+def show_answer(
+    opened: Callable[[], Database], inputs: Inputs, sql: str, threads: int | None, out: str | None
+) -> None:
+    """Output the answer of a SELECT, of which ``sql`` is the text or the file."""
+    inputs = inputs.as_sql(sql)
+    text = inputs.program()
+    database = opened()
+    inputs.load_into(database)
+    write_rows(sink.batches_of(database.sql(text, threads=threads, progress=shows_bar(out))), out)
+
+
+def shows_bar(out: str | None) -> bool:
+    """CSV that scrolls over a terminal and a bar that stands on it do not go together."""
+    return not (out == "-" and sys.stdout.isatty())
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], out: str | None) -> None:
+    """To where ``--out`` says, or else as a terminal or a pipe has it."""
+    if out is None and sys.stdout.isatty():
         click.echo(sink.format_table(batches, TERMINAL_ROWS))
     elif out in (None, "-"):
         sink.write_csv(batches, sys.stdout.buffer)
@@ -99,6 +120,7 @@ def cli() -> None:
     lftj query tri.rules --load edge=edges.parquet --out tri.parquet
     lftj query -e 'tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).' --load edge=edges.csv --count
     lftj explain tri.rules --load edge=edges.parquet --analyze
+    lftj sql 'select a, count(*) from edge group by a' --load edge=edges.csv
     """
 
 
@@ -110,17 +132,34 @@ def query(**options: Any) -> None:
 
 
 @cli.command()
+@taking(SQL, *SQL_DATA, THREADS, OUT, inputs=Inputs)
+def sql(**options: Any) -> None:
+    """Answer a SELECT over files.  SQL is the text, a file of it that ends in .sql, or - for stdin.
+
+    \b
+    lftj sql 'select item, sum(price) from line group by item' --load line=lines.parquet
+    """
+    show_answer(lftj.Database, **options)
+
+
+@cli.command()
 @taking(*RULES, *DATA, *ONE_HEAD, inputs=Inputs)
 @click.option(
     "--analyze", is_flag=True, help="Run the join, and show what was measured beside the estimates."
 )
 @picture("Also write the plan to PATH as a picture, or - for the picture alone on stdout.")
 def explain(inputs: Inputs, svg: str | None, **options: Any) -> None:
-    """Show how rules would run: key order, index per atom, and the estimates behind them."""
+    """Show how rules would run, or a SELECT: key order, index per atom, and the estimates behind them."""
     program = inputs.program()
     database = lftj.Database()
-    inputs.load_into(database)
-    explained = database.explain(program, progress=True, **options)
+    if is_sql(program):
+        if options["head"] or options["order"]:
+            raise click.UsageError("--head and --order are about rules, and this is SQL")
+        inputs.as_sql().load_into(database)
+        explained = database.explain_sql(program, analyze=options["analyze"], progress=True)
+    else:
+        inputs.load_into(database)
+        explained = database.explain(program, progress=True, **options)
     if svg != "-":
         click.echo(explained)
     if svg is not None:

@@ -220,7 +220,7 @@ def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator
 
 def _change_file(workspace: Workspace, inputs: Inputs, name: str, path: str) -> ChangeFile:
     schema = workspace.base_version(name).schema.shown
-    return ChangeFile(name, path, schema, inputs.nulls, inputs.csv_of_changes(path))
+    return ChangeFile(name, path, schema, inputs.nulls or "refuse", inputs.csv_of_changes(path))
 
 
 def _change_schemas(workspace: Workspace) -> dict[str, pa.Schema]:
@@ -231,8 +231,7 @@ def _change_schemas(workspace: Workspace) -> dict[str, pa.Schema]:
 
 
 def _write_head(workspace: Workspace, name: str, path: str) -> None:
-    table = workspace[name].table
-    batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    batches = sink.batches_of(workspace[name].table)
     if path == STDOUT:
         sink.write_csv(batches, sys.stdout.buffer)
     else:

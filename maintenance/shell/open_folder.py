@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lftj.shell.inputs import Inputs, Pairs
-from lftj.shell.options import CSV, DATA, ROWS, RULES, picture, taking
-from lftj.shell.shell import cli, show_rows, write_text
+from lftj.session.sql_statements import views_of
+from lftj.shell.inputs import Inputs, Pairs, text_of
+from lftj.shell.options import CSV, DATA, OUT, ROWS, RULES, SQL, SQL_DATA, THREADS, picture, taking
+from lftj.shell.shell import cli, show_answer, show_rows, write_text
 from lftj.values.shown_text import counted
 from maintenance.shell.options import CHANGES, NULLS_OF_CHANGES, RESULTS, STRATEGY, WANTED, Results
 
@@ -56,6 +57,14 @@ def query(folder: str, /, **options: Any) -> None:
 
 
 @open_folder.command()
+@taking(SQL, THREADS, OUT, inputs=Inputs)
+@click.pass_obj
+def sql(folder: str, /, **options: Any) -> None:
+    """Answer a SELECT over relations, heads and views as they are now: a text, a file.sql, or - for stdin."""
+    show_answer(partial(_opened, folder, read_only=True), **options)
+
+
+@open_folder.command()
 @taking(*RULES, *DATA, STRATEGY, WANTED, inputs=Inputs)
 @click.option("--replace", is_flag=True, help="Define heads anew that are there.")
 @click.pass_obj
@@ -65,6 +74,30 @@ def install(folder: str, inputs: Inputs, strategy: str, result: tuple[str, ...],
     with _opened(folder) as workspace:
         inputs.load_into(workspace)
         workspace.install(program, strategy, results=result or None, replace=replace, progress=True)
+
+
+@open_folder.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE.sql...")
+@taking(*SQL_DATA, STRATEGY, inputs=Inputs)
+@click.pass_obj
+def run(folder: str, files: tuple[str, ...], inputs: Inputs, strategy: str) -> None:
+    """Keep the views that files of SQL define.  FOLDER is made where there is none.
+
+    A file of one SELECT is the view that is named like it; others have CREATE VIEW name AS SELECT ...  Files
+    may read each other's views.  What is as it was is left alone, and an error leaves all views as they were.
+
+    \b
+    lftj open shop run models/*.sql --load orders=orders.parquet
+    """
+    from maintenance.shell.view_files import keep_views
+
+    views = [view for file in files for view in views_of(text_of(file), file)]
+    with _opened(folder) as workspace:
+        inputs.as_sql().load_into(workspace)
+        done = keep_views(workspace, views, strategy)
+        width = max(map(len, done))
+        for name, what in done.items():
+            click.echo(f"{name:{width}}  {what}, {counted(workspace[name].count, 'row')}")
 
 
 @open_folder.command()

@@ -10,6 +10,9 @@ The engine is imported by the command, not by this module.
 
 from __future__ import annotations
 
+import click
+
+from lftj.session.sql_statements import is_sql, views_of
 from lftj.shell.inputs import Inputs, Pairs
 from lftj.shell.options import DATA, RULES, taking
 from lftj.shell.shell import cli, main
@@ -27,21 +30,33 @@ def maintain(
 ) -> None:
     """Install rules over files, apply changes to the files' relations, and output how the heads change.
 
+    RULES may be SQL: a SELECT, which is named like its file, or CREATE VIEW name AS SELECT, several of them.
+
     \b
     lftj maintain tri.rules --load edge=edges.parquet --changes edge=changes.csv --out-changes tri=-
+    lftj maintain top.sql --load line=lines.parquet --changes line=changes.csv --out-changes top=-
     """
     inputs.refuse_unloaded("--changes", [name for name, _ in changes])
     program = inputs.program(changes)
-    heads = [name for name in _heads_of(program) if name in (result or (name,))]
+    views = views_of(program, inputs.rules or "-e") if is_sql(program) else []
+    if views and result:
+        raise click.UsageError("--result is about heads of rules, and this is SQL")
+    inputs = inputs.as_sql() if views else inputs
+    heads = [view.name for view in views] or _heads_of(program)
+    heads = [name for name in heads if name in (result or (name,))]
     results.check_heads(heads)
 
     from maintenance.shell.applying import apply_files
+    from maintenance.shell.view_files import keep_views
     from maintenance.workspace.workspace import Workspace
 
     workspace = Workspace()
     inputs.load_into(workspace)
 
     def install() -> None:
+        if views:
+            keep_views(workspace, views, strategy)
+            return
         workspace.install(program, strategy, results=result or None, progress=True)
 
     applied = apply_files(workspace, inputs, changes, results, "maintaining", install)

@@ -52,6 +52,7 @@ class Commit:
         self.announcement: Announcement | None = None
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
+        transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
             version = state.base_version(name)
             change = buffer.net(version)

@@ -17,6 +17,7 @@ from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.checker import check
 from lftj.language.diagnostics import unknown_name
 from lftj.language.one_row import ONE_ROW
+from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
 from lftj.process.progress import Advance, bar
@@ -24,6 +25,7 @@ from lftj.rewriting.guard import MayNotFit, Spans
 from lftj.rewriting.key_relations import holds_keys, is_made
 from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
+from lftj.rewriting.thresholds import with_thresholds
 from lftj.rewriting.wanted_heads import Results, for_results
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
@@ -73,6 +75,31 @@ class Wishes:
         catalog = {name: version for name, version in there.items() if not is_auxiliary(name)}
         return for_results(program, self.results, catalog, domains)
 
+    def rewritten(
+        self, tree: Program, state: State, replaces: bool, domains: Domains
+    ) -> tuple[Wishes, Program, set[str], CheckedProgram]:
+        """A program to be installed, with ranges in the place of thresholds where some heads are wanted.
+
+        ``replaces``: whether heads of its names go.  Returns it between what is wished of it, and these heads
+        and it checked.  Sums of ranges are kept by views where no strategy is given.  Raises RuleError.
+        """
+        gone = written_heads(tree) & set(state.heads) if replaces else set()
+        checked = self.checked(tree, state, gone, domains)
+        if self.results is None or self.results.choices is not None or not tree.text:
+            return self, tree, gone, checked
+        made = {name for each in state.definitions if gone & {*each.strategies} for name in each.strategies}
+        there = {name: version.schema for name, version in state.versions.items() if name not in made}
+        found = with_thresholds(as_written(checked), there, {*there, *state.hidden} - made)
+        if found is None:
+            return self, tree, gone, checked
+        text, ranges = found
+        tree, wishes = parse(text), self
+        if self.strategy == DEFAULT or not isinstance(self.strategy, str):
+            own = {} if isinstance(self.strategy, str) else self.strategy
+            wishes = replace(self, strategy={**dict.fromkeys(ranges, VIEWS), **own})
+        gone = written_heads(tree) & set(state.heads) if replaces else set()
+        return wishes, tree, gone, self.checked(tree, state, gone, domains)
+
     def keepings(self, program: CheckedProgram, heads: Sequence[str]) -> dict[str, Keeping]:
         """How each of these heads of a program is to be kept.  Raises StrategyError, OrderError."""
         written = as_written(program)
@@ -89,6 +116,10 @@ class Wishes:
         shown = {shown_name(name): keeping for name, keeping in keepings.items()}
         others = {name: replace(shown[shown_name(name)], order=None) for name in heads if is_made(name)}
         return {name: _suited({**keepings, **others}[name], name, program) for name in heads}
+
+
+def written_heads(tree: Program) -> set[str]:
+    return {head.relation for rule in tree.rules for head in rule.heads}
 
 
 def as_written(program: CheckedProgram) -> CheckedProgram:

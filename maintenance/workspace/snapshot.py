@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lftj.database.database import Database, relations_table
 from lftj.errors import ChangeError, UnknownRelationError
@@ -13,7 +13,11 @@ from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
+from maintenance.strategies.strategy import Versions
 from maintenance.workspace.state import State
+
+if TYPE_CHECKING:
+    from lftj.database.asking import Translations
 
 
 class VersionedRelations(Mapping[str, RelationTable]):
@@ -51,9 +55,9 @@ class Snapshot(Database):
     Commits that follow don't change it; it may be used by another thread.
     """
 
-    def __init__(self, domains: Domains, state: State) -> None:
+    def __init__(self, domains: Domains, state: State, known: Translations | None = None) -> None:
         super().__init__()
-        self.domains = domains
+        self.domains, self._translated = domains, known
         self._state = State(state.versions, number=state.number)
         self._hidden = state.hidden
 
@@ -61,6 +65,11 @@ class Snapshot(Database):
     def version(self) -> int:
         """The version of the workspace that it shows."""
         return self._state.number
+
+    @property
+    def versions(self) -> Versions:
+        """What it has of relations and heads, by name."""
+        return self._state.versions
 
     @property
     def relations(self) -> VersionedRelations:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
+import pyarrow as pa
 
 from lftj.errors import TransactionError
 from lftj.process.interrupts import interruptible
@@ -28,6 +29,10 @@ from maintenance.changes.changes import encode_rows, encode_zset
 from maintenance.changes.head_changes import Changes, Outstanding
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.stats import TransactionStats
+from maintenance.strategies.strategy import Versions
+
+if TYPE_CHECKING:
+    from maintenance.workspace.sql_target import SqlTarget, Staging
 
 
 class Changeable(Protocol):
@@ -37,6 +42,10 @@ class Changeable(Protocol):
     def domains(self) -> Domains: ...
 
     def base_version(self, name: str) -> RelationVersion: ...
+
+    def followed(self, names: Collection[str]) -> set[str]: ...
+
+    def sql_target(self, staging: Staging) -> SqlTarget: ...
 
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None: ...
 
@@ -69,6 +78,7 @@ class Transaction:
     def __init__(self, workspace: Changeable) -> None:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
+        self._target: SqlTarget | None = None
         self._lease: Lease | None = workspace.domains.collector.lease()  # for the codes of what is staged
         self._open = True
         self._outcome = _Outcome(
@@ -94,6 +104,71 @@ class Transaction:
         """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
         buffer, read = self._buffer(relation)
         self._add(buffer, *encode_zset(relation, buffer.schema, zset, self._workspace.domains, read))
+
+    @interruptible()
+    def sql(self, text: Any, params: Any = None, *, dialect: str | None = None) -> pa.Table:
+        """Stage what an INSERT, UPDATE, DELETE or MERGE does, all or nothing of it; a SELECT reads.
+
+        Returns ``Count``, how many rows the statement inserts, updates and deletes, or the rows of RETURNING.
+        ``text``, ``params``, ``dialect``: as of `lftj.Database.sql`.
+
+        All statements read the workspace as it was when the first of them came.  What the transaction has
+        changed is not read, where other databases see it: a statement that would raises TransactionError.
+        Where another transaction changes meanwhile what they read, the commit raises ConflictError.
+
+        Values are cast to the columns' types as DuckDB does.  A row that meets several others by which it
+        would get different values is a ChangeError, where DuckDB takes any of these.
+
+        Raises SqlError, ParameterError, UnsupportedSqlError, DataError (ChangeError, NullError) and what
+        queries raise.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("item", {"id": [1, 2], "price": [10, 20]})
+            >>> with ws.transaction() as tx:
+            ...     tx.sql("update item set price = price + ? where id = 2", [5]).to_pylist()
+            [{'Count': 1}]
+            >>> sorted(ws["item"])
+            [(1, 10), (2, 25)]
+        """
+        from lftj.statements.given import given
+        from lftj.statements.kinds import kind
+
+        self._refuse_ended()
+        with given(text, params, dialect) as statement:
+            return self.run(statement, kind(statement))
+
+    def run(self, statement: str, of: str) -> pa.Table:
+        """The same for a statement of DuckDB's SQL and of a kind."""
+        from lftj.statements.kinds import CHANGES, DEFINITIONS, not_taken
+        from maintenance.sql.changing import changed, selected
+
+        if self._target is None:
+            self._target = self._workspace.sql_target(self)
+        if of in CHANGES:
+            return changed(statement, of, self._target)
+        if of == "SELECT":
+            return selected(statement, self._target)
+        raise not_taken(
+            of, "a transaction changes rows, sql() of the workspace defines" if of in DEFINITIONS else ""
+        )
+
+    @property
+    def changing(self) -> set[str]:
+        """The relations of which changes are staged, and the heads that follow them."""
+        return self._workspace.followed(
+            [name for name, buffer in self._buffers.items() if buffer.staged_rows]
+        )
+
+    def refuse_head(self, relation: str) -> None:
+        """Raise ChangeError where a name is not that of a base relation."""
+        self._workspace.base_version(relation)
+
+    def refuse_conflict(self, versions: Versions) -> None:
+        """Raise ConflictError where the transaction's SQL has read what is not there any more."""
+        if self._target is not None:
+            self._target.refuse_conflict(versions)
 
     def _stage(self, relation: str, source: Any, weight: int) -> None:
         buffer, read = self._buffer(relation)

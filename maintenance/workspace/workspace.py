@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
-from lftj.database.database import Database
 from lftj.errors import ChangeError, DurabilityError, HousekeepingWarning, RangeError
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
@@ -40,7 +39,7 @@ from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Uninstalled
 from maintenance.durable.reading import Damaged, FoundFolder
 from maintenance.durable.store import CHECKPOINT_BYTES, INTERVAL, Store
-from maintenance.explanation import StrataText, explain_head, explain_strata
+from maintenance.explanation import StrataText, explain_head, explain_strata, explain_view
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
@@ -61,12 +60,14 @@ from maintenance.workspace.installing import (
     with_rules,
     with_strategy,
     without_heads,
+    written_heads,
 )
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
 from maintenance.workspace.published import Published
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import recovered
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
+from maintenance.workspace.sql_views import SqlViews
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
@@ -83,7 +84,7 @@ from maintenance.workspace.view_choices import (
 _log = logging.getLogger(__name__)
 
 
-class Workspace(Database):
+class Workspace(SqlViews):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
@@ -214,9 +215,7 @@ class Workspace(Database):
         wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds, wanted_results(results))
         with self._published.lock:
             state = self._published.changeable()
-            written = {head.relation for rule in tree.rules for head in rule.heads}
-            gone = written & set(state.heads) if replace else set()
-            checked = wishes.checked(tree, state, gone, self.domains)
+            wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains)
             if gone and is_installed(state, checked, wishes):
                 return
             following = with_rules(
@@ -227,7 +226,7 @@ class Workspace(Database):
                 threads,
                 partial(shown_bar, progress=progress),
             )
-            following = begun(following, written & following.heads.keys(), self.domains)
+            following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
             self._published.change_heads(following, installed_entry(tree, wishes, replace, checked.wanted))
         self.domains.collector.settle_new()
 
@@ -258,7 +257,7 @@ class Workspace(Database):
 
     def snapshot(self) -> Snapshot:
         """All relations and heads as they are now, for reading while commits go on.  O(1)."""
-        snapshot = Snapshot(self.domains, self._state)
+        snapshot = Snapshot(self.domains, self._state, self._translated)
         self._published.watched.snapshots.add(snapshot, snapshot.version)
         return snapshot
 
@@ -285,12 +284,16 @@ class Workspace(Database):
     def explain_maintenance(self, head: str | None = None) -> ShownText:
         """How a head is kept: strategy and why, searches, key orders, records by participant.
 
-        Without ``head``: the strata of all installed rules, and how each head is kept in a word.  Notebooks
-        draw them; ``.svg()`` is the picture.
+        Of a view its SQL, and each rule that keeps it behind its place there.  Without ``head``: the strata
+        of all installed rules, and how each head is kept in a word.  Notebooks draw them; ``.svg()`` is the
+        picture.
         """
         if head is None:
             return explain_strata(self._state.heads, self._state.versions)
-        return ShownText(explain_head(self._head(head), self._state.heads))
+        state = self._state
+        if (program := self._view_program(head)) is not None:
+            return ShownText(explain_view(head, program, state.heads, state.versions))
+        return ShownText(explain_head(self._head(head), state.heads, state.versions))
 
     def triggers(self, head: str) -> ShownText:
         """The program by which a head follows: what a tuple that comes or goes changes, and by what.
@@ -415,7 +418,7 @@ class Workspace(Database):
 
     def __getstate__(self) -> dict[str, object]:
         """For an image (`maintenance.image`): less what is this process's own."""
-        return {**self.__dict__, "_prepared": type(self._prepared)(), "_folder": None}
+        return {**self.__dict__, "_prepared": type(self._prepared)(), "_folder": None, "_translated": None}
 
     # -- in a folder -----------------------------------------------------------------------
 

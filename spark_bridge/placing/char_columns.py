@@ -34,8 +34,8 @@ from spark_bridge.placing.head_plan import HeadPlan
 
 _NOTE = "__CHAR_VARCHAR_TYPE_STRING"
 
-Lengths = Mapping[str, Sequence[int | None]]
-"""By relation, of each column its length; None of what is no ``char``."""
+Lengths = Mapping[str, Sequence[set[int]]]
+"""By relation, of each column its length, or those that a head's rules give; none of what is no ``char``."""
 
 
 def char_length(field: StructField) -> int | None:
@@ -52,16 +52,14 @@ def padded(column: Column, field: StructField) -> Column:
     return column if n is None else F.when(F.length(column) < n, F.rpad(column, n, " ")).otherwise(column)
 
 
-def refuse_padded(plans: Sequence[HeadPlan], lengths: Lengths) -> None:
-    """Raise TypeClashError where rules compare what Spark would pad first.
+def refuse_padded(plans: Sequence[HeadPlan], lengths: Lengths) -> Lengths:
+    """The lengths of the heads, too.  Raises TypeClashError where rules compare what Spark would pad first.
 
     ``plans``: of heads, each after those that it reads.
     """
     if not any(n for of in lengths.values() for n in of):
-        return
-    known: dict[str, list[set[int]]] = {
-        name: [{n} if n else set() for n in of] for name, of in lengths.items()
-    }
+        return lengths
+    known = {name: list(of) for name, of in lengths.items()}
     for plan in plans:
         head: list[set[int]] = [set() for _ in plan.schema.columns]
         for rule in plan.rules:
@@ -71,6 +69,7 @@ def refuse_padded(plans: Sequence[HeadPlan], lengths: Lengths) -> None:
                 if isinstance(term, Variable):
                     head[place] |= found.lengths[term.name]
         known[plan.name] = head
+    return known
 
 
 class _Compared:

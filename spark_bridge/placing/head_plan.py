@@ -274,11 +274,15 @@ class HeadPlan:
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A program with the schemas of the relations that it is to read: enough to plan it in any process."""
+    """A program with the schemas of the relations that it is to read: enough to plan it in any process.
+
+    ``uncut``: variables that are no axes, whatever they bind, as their values may be others at a second try.
+    """
 
     text: str
     head: str | None
     relations: tuple[tuple[str, pa.Schema], ...]
+    uncut: frozenset[str] = frozenset()
 
     def plans(self) -> tuple[HeadPlan, ...]:
         """A plan per head that the asked one depends on, each after those that it reads; it comes last.
@@ -310,13 +314,7 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     checked = database.check(parse(program.text))
     _refuse_own_functions(checked)
     if ONE_ROW in checked.derived:
-        default = next(call.default for call in _aggregates(parse(program.text)) if call.default is not None)
-        raise error_at(
-            RuleError,
-            program.text,
-            default.span,
-            "in Spark a head over nothing has no row: leave the default out, and add its row if it is empty",
-        )
+        raise _one_row_error(program.text, checked)
     tree = checked.tree
     target = chosen_head(checked, program.head)
     needed: list[str] = []
@@ -346,11 +344,24 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
             needed.append(name)
 
     visit(target)
-    return tuple(_plan(name, tree, checked) for name in needed)
+    return tuple(_plan(name, tree, checked, program.uncut) for name in needed)
 
 
 def _aggregates(program: Program) -> list[Aggregate]:
     return [call for rule in program.rules for head in rule.heads for call in head.aggregates]
+
+
+def _one_row_error(text: str, checked: CheckedProgram) -> RuleError:
+    """Cells have shares of relations, and the relation of one row is none."""
+    defaults = [call.default for call in _aggregates(parse(text)) if call.default is not None]
+    if defaults:
+        span = defaults[0].span
+        message = "a head over nothing has no row: leave the default out, and add its row if it is empty"
+    else:
+        rules = (rule for stratum in checked.strata for rule in stratum)
+        span = next(rule.span for rule in rules for body in rule.bodies if ONE_ROW in body.relations)
+        message = "a body needs at least one positive atom: load what it says as data"
+    return error_at(RuleError, text, span, f"in Spark {message}")
 
 
 def _refuse_own_functions(checked: CheckedProgram) -> None:
@@ -376,7 +387,7 @@ def _recursive(name: str) -> str:
     )
 
 
-def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
+def _plan(name: str, tree: Program, checked: CheckedProgram, uncut: frozenset[str]) -> HeadPlan:
     checked_rules: dict[Span, CheckedRule] = {}
     for one in (one for stratum in checked.strata for one in stratum):
         checked_rules.setdefault(one.span, one)  # before what joins its auxiliary heads
@@ -385,7 +396,7 @@ def _plan(name: str, tree: Program, checked: CheckedProgram) -> HeadPlan:
         checked_rule = checked_rules[rule.span]
         for head in rule.heads:
             if head.relation == name:
-                axes = _axes(rule, checked_rule)
+                axes = tuple(axis for axis in _axes(rule, checked_rule) if axis not in uncut)
                 roles = tuple(dict.fromkeys(_role(atom, axes) for atom in atoms_of(rule.body)))
                 heads = tuple(one for one in checked_rule.heads if one.span == head.span)
                 one_head = replace(rule, heads=(head,))

@@ -26,6 +26,7 @@ FEW_PARTITIONS = 8
 """More cells are worth a sample whatever the inputs' size: the work of a frequent value stays in one."""
 
 _BYTES_PER_VALUE = 8
+_MOST_BYTES = 1 << 40  # of an estimate: those of joins are products
 
 
 def small_grids(relations: Mapping[str, DataFrame], plan: HeadPlan, partitions: int) -> HeadGrids | None:
@@ -40,6 +41,19 @@ def small_grids(relations: Mapping[str, DataFrame], plan: HeadPlan, partitions: 
     if len(known) < len(sizes) or sum(known.values()) > SMALL_BYTES:
         return None
     rows = {name: size / (_BYTES_PER_VALUE * len(relations[name].columns)) for name, size in known.items()}
+    return plan_grids(plan, InputSample(rows, {}), partitions)
+
+
+def unsampled_grids(relations: Mapping[str, DataFrame], plan: HeadPlan, partitions: int) -> HeadGrids:
+    """The grids of a head by the optimizer's estimates alone, whatever the inputs' sizes.
+
+    A sample reads its inputs a second time: over inputs that are heads themselves, head by head, the query
+    would double each time.
+    """
+    rows = {}
+    for name in plan.reads:
+        size = _estimated_bytes(relations[name]) or SMALL_BYTES
+        rows[name] = min(size, _MOST_BYTES) / (_BYTES_PER_VALUE * len(relations[name].columns))
     return plan_grids(plan, InputSample(rows, {}), partitions)
 
 

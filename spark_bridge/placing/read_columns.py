@@ -106,10 +106,13 @@ class ReadColumns:
             }
         )
 
-    def char_lengths(self) -> dict[str, list[int | None]]:
+    def char_lengths(self) -> dict[str, list[set[int]]]:
         """By relation, of each column that is read the n of its type ``char(n)``."""
         return {
-            name: [char_length(field) if field.name in relation.read else None for field in relation.fields]
+            name: [
+                {n} if field.name in relation.read and (n := char_length(field)) else set()
+                for field in relation.fields
+            ]
             for name, relation in self.relations.items()
         }
 

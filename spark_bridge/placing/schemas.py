@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_type
 from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
 
 from lftj.errors import SourceError, UnsupportedTypeError
@@ -59,7 +59,7 @@ def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
     names_of(name, frame)
     return pa.schema(
         [
-            pa.field(field.name, _arrow_type(name, field.name, field.dataType), nullable=field.nullable)
+            pa.field(field.name, column_type(name, field.name, field.dataType), nullable=field.nullable)
             for field in frame.schema
         ]
     )
@@ -95,12 +95,21 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(pa.schema([field.with_nullable(True) for field in schema]))
 
 
+def spark_type(type_: pa.DataType) -> DataType | None:
+    """Spark's type of an Arrow type; None: it has none."""
+    try:
+        return from_arrow_type(type_)
+    except PySparkTypeError:
+        return None
+
+
 def plain(type_: DataType) -> DataType:
     """The type, ``string`` in place of ``char`` and ``varchar``, whose values are the same."""
     return StringType() if isinstance(type_, CharType | VarcharType) else type_
 
 
-def _arrow_type(relation: str, column: str, type_: DataType) -> pa.DataType:
+def column_type(relation: str, column: str, type_: DataType) -> pa.DataType:
+    """The Arrow type of a column.  Raises UnsupportedTypeError for one that can't be joined on."""
     if isinstance(type_, StringType) and type_.collation != BINARY:
         raise UnsupportedTypeError(
             f"relation {relation!r}, column {column!r}: values of type {type_.simpleString()} are equal by"

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import lftj
 from support.kinds import Kind
 from support.rows import rows_of
+from support.rule_sql import to_sql
 from support.rules import Atom, Rule, render, variables_of
 from support.sets import load_set
-from support.sql import to_sql
 from support.strategies import Signature, draw_body, draw_plain_head
 
 pytestmark = [

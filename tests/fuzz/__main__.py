@@ -31,6 +31,8 @@ from fuzz.draw import KINDS, draw
 from fuzz.minimise import minimise
 from fuzz.outcome import Found, outcome
 from fuzz.scripts import corpus, read, script
+from fuzz.sql.postgres import cluster
+from fuzz.sql.tally import told
 from fuzz.workers import Line, Worker
 from support.daily import SEED
 
@@ -39,6 +41,7 @@ MINIMISING = 120.0
 """Seconds for each find."""
 
 MOST_SCRIPTS = 12
+MOST_DISPUTES = 10
 TELL_EVERY = 30.0
 """Seconds."""
 
@@ -55,6 +58,8 @@ class Tally:
     rules: int = 0
     finds: dict[str, tuple[int, Found]] = field(default_factory=dict)
     often: Counter[str] = field(default_factory=Counter)
+    of_sql: Counter[str] = field(default_factory=Counter)
+    disputes: list[str] = field(default_factory=list)
 
     def add(self, line: Line) -> None:
         if "end" in line.said:
@@ -62,6 +67,8 @@ class Tally:
             self.said += bool(line.said.get("said", False))
             self.commits += line.said["commits"]
             self.rules += line.said["rules"]
+            self.of_sql.update(line.said["counts"])
+            self.disputes += line.said["disputes"]
             if "found" in line.said:
                 self.find(line.said["end"], Found(*line.said["found"]))
         elif line.died:
@@ -160,11 +167,18 @@ def main() -> int:
         return int(found is not None)
     scripts = [] if given.without_corpus else corpus()
     wrong = repeat(scripts)
-    tally = run(given.seed, given.seconds, given.workers, given.only, given.first)
+    with cluster() as there:
+        if not there:
+            _console.print("without PostgreSQL: it is not installed")
+        tally = run(given.seed, given.seconds, given.workers, given.only, given.first)
     for sign, (number, found) in list(tally.finds.items())[:MOST_SCRIPTS]:
         if not given.first:
             path = write_down(given.seed, number, draw(given.seed, number, given.only), found)
             _console.print(f"{path}: {sign}, {tally.often[sign]} times", markup=False)
+    if tally.of_sql:
+        print(f"SQL: {told(tally.of_sql)}")
+        for dispute in sorted(tally.disputes, key=len)[:MOST_DISPUTES]:
+            print(f"  oracles differ: {dispute}")
     checked = ", with bounds checks" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
     print(f"seed {given.seed}{checked}: {tally}; of the corpus {len(scripts)} repeated, {wrong} wrong")
     return int(bool(wrong or tally.finds))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuzz.sql import tree
 from support.kinds import LISTS, Listed
 from support.reference import Row
 from support.rules import (
@@ -38,7 +39,7 @@ TYPES: dict[str, pa.DataType] = {
         *(pa.bool_(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.time64("us")),
         *(pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns"), pa.duration("ms")),
         *(pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin")),
-        *(pa.decimal128(6, 2), pa.decimal128(10, 1), pa.decimal256(20, 3)),
+        *(pa.decimal128(6, 2), pa.decimal128(8, 2), pa.decimal128(10, 1), pa.decimal256(20, 3)),
         *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())),
         *(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)),
         *(type_ for kind in LISTS for type_ in kind.types),
@@ -49,9 +50,10 @@ TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A relation as it is loaded; its columns are c0, c1, ...  Equal rows may be among the rows.
+    """A relation as it is loaded.  Equal rows may be among the rows.
 
     ``nulls``: it keeps NULLs, which are None.  ``functional``: rules may read it as a function.
+    ``names``: of its columns, c0, c1, ... where there are none.  ``not_null``: those declared so.
     """
 
     name: str
@@ -60,6 +62,8 @@ class Table:
     nulls: bool = False
     bag: bool = False
     functional: bool = False
+    names: tuple[str, ...] = ()
+    not_null: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -67,14 +71,20 @@ class Table:
         return {
             **({"nulls": "keep"} if self.nulls else {}),
             **({"bag": True} if self.bag else {}),
+            **({"not_null": list(self.not_null)} if self.not_null else {}),
         }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names or tuple(f"c{i}" for i in range(len(self.types)))
 
     def arrow(self, rows: tuple[Row, ...] | None = None) -> pa.Table:
         """Its rows, or others of its columns, as an Arrow table."""
         chosen = self.rows if rows is None else rows
         columns = [[row[i] for row in chosen] for i in range(len(self.types))]
         return pa.table(
-            {f"c{i}": pa.array(columns[i], type=TYPES[name]) for i, name in enumerate(self.types)}
+            [pa.array(columns[i], type=TYPES[name]) for i, name in enumerate(self.types)],
+            names=list(self.columns),
         )
 
 
@@ -137,18 +147,22 @@ Step = Commit | ApplyMany | Do
 
 @dataclass(frozen=True)
 class Case:
-    """``kind``: which of :data:`fuzz.play.PLAYS` plays it.  ``options``: what that one is told."""
+    """``kind``: which of :data:`fuzz.play.PLAYS` plays it.  ``options``: what that one is told.
+
+    ``statements``: of SQL, as trees or as text, where it is no program.
+    """
 
     kind: str
     tables: tuple[Table | Many, ...]
     program: Program
     steps: tuple[Step, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    statements: tuple[Any, ...] = ()
 
     @property
     def rules(self) -> str:
         """The program's text."""
-        return render(self.program)
+        return "\n".join(f"{tree.sql(one)};" for one in self.statements) or render(self.program)
 
     @property
     def heads(self) -> list[str]:
@@ -175,5 +189,6 @@ WRITTEN = (
     *(Case, Table, Many, Commit, ApplyMany, Do),
     *(Rule, Head, Atom, Comparison, Either, Aggregate),
     *(Arithmetic, Minus, Call, Variable, Wildcard, Constant),
+    *tree.WRITTEN,
 )
 """The classes that a case is made of."""

@@ -13,6 +13,7 @@ from fuzz.case import ApplyMany, Case, Commit, Do, Staged, Step, Table
 from fuzz.draw_data import Drawn, Source, many, palette, relation, row_of
 from fuzz.draw_program import program
 from fuzz.draw_values import calendar, values
+from fuzz.sql.draw import sql
 from support.kinds import INTEGER, STRING
 from support.reference import Row
 from support.rules import (
@@ -263,8 +264,8 @@ def damage(r: random.Random) -> Case:
 
 
 KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
-    (once, 0.34),
-    (kept, 0.38),
+    (once, 0.28),
+    (kept, 0.32),
     (limits, 0.06),
     (calendar, 0.02),
     (large, 0.05),
@@ -272,6 +273,7 @@ KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
     (kills, 0.03),
     (damage, 0.04),
     (values, 0.04),
+    (sql, 0.12),
 )
 """What draws a case, and in which share of all it does."""
 

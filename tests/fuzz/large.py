@@ -20,8 +20,8 @@ from fuzz.kept import change_table
 from maintenance import Workspace
 from support.reference import Row
 from support.rows import rows_of
+from support.rule_sql import to_sql
 from support.rules import Aggregate, Atom, Head, Rule, Variable, variables_of
-from support.sql import to_sql
 
 SECONDS = 5.0
 """A database that takes longer is stopped; the case says nothing."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from fuzz.case import ApplyMany, Case, Commit, Many, Step, Table
+from fuzz.sql.smaller import smaller as smaller_statements
 from support.rules import Aggregate, Atom, Either, Head, Literal, Rule, Variable, Wildcard
 
 T = TypeVar("T")
@@ -97,14 +98,27 @@ def _without_column(case: Case, table: Table, column: int) -> Case:
     narrower = replace(
         table,
         types=_cut(table.types, column),
-        rows=tuple(dict.fromkeys(_cut(row, column) for row in table.rows)),
+        rows=tuple(_cut(row, column) for row in table.rows),
+        names=_cut(table.names, column),
+        not_null=tuple(name for name in table.not_null if name != table.columns[column]),
     )
+    if not table.bag:
+        narrower = replace(narrower, rows=tuple(dict.fromkeys(narrower.rows)))
     return replace(
         case,
         tables=tuple(narrower if one is table else one for one in case.tables),
         program=tuple(replace(rule, body=tuple(map(in_literal, rule.body))) for rule in case.program),
         steps=tuple(map(in_step, case.steps)),
     )
+
+
+def _smaller_statements(case: Case) -> Iterator[Case]:
+    for statements in without_parts(case.statements):
+        if statements:
+            yield replace(case, statements=statements)
+    for place, statement in enumerate(case.statements):
+        for less in smaller_statements(statement):
+            yield replace(case, statements=(*case.statements[:place], less, *case.statements[place + 1 :]))
 
 
 def _smaller_program(case: Case) -> Iterator[Case]:
@@ -158,7 +172,14 @@ def _fewer_options(case: Case) -> Iterator[Case]:
             yield replace(case, options={**case.options, name: ("auto",) * len(value)})
 
 
-_WAYS = (_smaller_steps, _smaller_program, _smaller_tables, _fewer_options, _fewer_columns)
+_WAYS = (
+    _smaller_steps,
+    _smaller_statements,
+    _smaller_program,
+    _smaller_tables,
+    _fewer_options,
+    _fewer_columns,
+)
 
 
 def minimise(case: Case, finds: Callable[[Case], bool], seconds: float) -> Case:

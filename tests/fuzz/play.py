@@ -14,6 +14,7 @@ from fuzz.kept import play_kept
 from fuzz.kills import play_kills
 from fuzz.large import play_large
 from fuzz.once import play_once
+from fuzz.sql.play import play_sql
 from fuzz.threads import play_threads
 from fuzz.values import play_values
 from support.bound_readers import whatever_it_costs
@@ -28,6 +29,7 @@ PLAYS: Mapping[str, Callable[[Case], None]] = {
     "damage": play_damage,
     "values": play_values,
     "calendar": play_calendar,
+    "sql": play_sql,
 }
 
 

@@ -11,10 +11,13 @@ import json
 import time
 from typing import Any
 
-from fuzz.case import ApplyMany, Case, Commit
+from fuzz.case import ApplyMany, Case, Commit, text
 from fuzz.draw import draw
-from fuzz.outcome import found_by
+from fuzz.minimise import minimise
+from fuzz.outcome import Found, found_by, judged
 from fuzz.play import play
+from fuzz.sql import tally
+from fuzz.sql.tree import constructs
 
 
 def commits(case: Case) -> int:
@@ -23,6 +26,26 @@ def commits(case: Case) -> int:
         len(step.transactions) if isinstance(step, ApplyMany) else isinstance(step, Commit)
         for step in case.steps
     )
+
+
+APART = 5.0
+"""Seconds to make a find of SQL small enough to tell it from others."""
+
+
+def told_apart(case: Case, found: Found) -> Found:
+    """Its sign with what the smallest statement is made of that finds the same; played in this process."""
+
+    def same(one: Case) -> bool:
+        again = judged(one)
+        return again is not None and again.sign == found.sign
+
+    counts = tally.taken()
+    smaller = minimise(case, same, APART)
+    again = judged(smaller) or found
+    tally.taken()
+    tally.put(counts)
+    parts = "; ".join(constructs(smaller.statements))
+    return Found(f"{found.sign} [{parts}]", f"{again.what}\n{text(smaller)}")
 
 
 def work(seed: int, first: int, by: int, end: float, only: str | None) -> None:
@@ -38,7 +61,10 @@ def work(seed: int, first: int, by: int, end: float, only: str | None) -> None:
             return
         except BaseException as error:
             found = found_by(case, error)
+            if case.kind == "sql":
+                found = told_apart(case, found)
             answer["found"] = [found.sign, found.what]
+        answer["counts"], answer["disputes"] = tally.taken()
         _say(answer)
         number += by
 

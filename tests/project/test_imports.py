@@ -42,6 +42,7 @@ HOUSE = {
         .  worker_daemon
         maintained_join
         explanation  join_sql  motifs
+        select_stages
         stages  join
         state  cells  front_ends
         placing
@@ -49,6 +50,7 @@ HOUSE = {
     "maintenance": """
         shell  .
         workspace
+        sql
         triggers
         durable  explanation  image
         store  heads
@@ -64,11 +66,15 @@ HOUSE = {
         session
         database
         evaluation
+        sql.translation
+        sql.reading
         rewriting
         planning
         search.queries  search.regions
         search.machine
         aggregates  search
+        sql
+        statements
         files  language  pictures  storage
         values
         process
@@ -90,7 +96,7 @@ FLOORS = [
 """The rooms of every floor of the house, from the roof down."""
 
 BY_NONE = {"bench", "tests", "support"}
-OF_TESTS = {"support", "project", "mutants", "cluster", "fuzz", "fuzz/corpus"}
+OF_TESTS = {"support", "project", "mutants", "cluster", "fuzz", "fuzz/corpus", "fuzz/sql", "sql/logic"}
 """Folders of tests that have no room of that name in the packages."""
 
 FLAT = {package for package, floors in HOUSE.items() if floors == "."}

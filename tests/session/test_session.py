@@ -54,6 +54,38 @@ def test_rules_are_asked_and_installed(session: Session, said: list[object]) -> 
     assert "tri" not in session.database
 
 
+def test_sql_is_answered_explained_and_kept(session: Session, said: list[object]) -> None:
+    pytest.importorskip("duckdb")
+    assert session.execute("select a, a from edge where b = 3 order by a;") == [{"a": 1}, {"a": 2}]
+    assert session.execute("-- none\nfrom edge where a > b") == []
+    assert session.execute(".sql (select 1 x) union all select 1;") == [{"x": 1}, {"x": 1}]
+    assert session.execute(".count select a from edge") == 3
+    told = str(session.execute(".explain select b from edge where a = 1;"))
+    assert told.startswith("select b from edge where a = 1\n\n// line 1: ") and "key order" in told
+    assert "measured" in str(session.execute(".analyze select b from edge where a = 1"))
+    created = "create view hub as select a, count(*) n\nfrom edge group by a;"
+    assert session.execute(created) == "hub: 2 rows"
+    assert str(session.execute(".explain hub")).startswith("view hub:\n  select a, count(*) n\n  from edge")
+    session.execute(".watch hub")
+    session.execute(".insert edge (3, 1)")
+    assert said == ["+ hub(3, 1)"]
+    assert session.execute("top(a) <- hub(a, n), n > 1.") == [{"a": 1}]
+    with pytest.raises(lftj.LftjError, match="is there already"):
+        session.execute(created)
+    assert session.execute("delete from edge where a = 3; insert into edge values (3, 1);") == [{"Count": 1}]
+    assert said == ["+ hub(3, 1)", "- hub(3, 1)", "+ hub(3, 1)"]
+    other = "create or replace view hub as select a, count(*) m from edge group by a"
+    assert session.execute(other) == "hub: 3 rows"
+    assert session.execute("drop view hub; select count(*) n from edge;") == [{"n": 4}]
+    assert "hub" not in session.database
+    Path("views.sql").write_text(
+        "create view one as from edge;\ncreate view two as\nselect c from one;", encoding="utf-8"
+    )
+    with pytest.raises(lftj.LftjError, match=r"(?s)views.sql: .*\"c\".* \(line 3\)\n  select c from one"):
+        session.execute(".install views.sql")
+    assert session.execute(".install select a from one") == "view: 4 rows"
+
+
 def test_rows_are_python_values_and_nothing_else(session: Session) -> None:
     session.database.load("name", [(1, "a) (b")], columns=["id", "name"])
     assert session.execute('.insert name (2, "c) (d"), (3, "e")') == "2 inserted, 0 erased"
@@ -79,6 +111,12 @@ def test_rows_are_python_values_and_nothing_else(session: Session) -> None:
         (".watch tir", "tir"),
         ("tri(a) <- egde(a, _).", r"did you mean 'edge'\?\n.*\n +\^\^\^\^"),
         (".install none.rules", "none.rules"),
+        (".sql", "write .sql SELECT"),
+        (".count select 1; select 2;", "write .count RULES | SELECT"),
+        ("select a from egde;", "egde"),
+        ("select c from edge;", r"(?s)\"c\" not found.*\n  select c from edge\n +\^"),
+        ("create view v as select c from edge;", r"(?s)\"c\" not found.*\n +\^"),
+        ("drop view edge;", "unknown view 'edge'"),
     ],
 )
 def test_what_is_wrong_is_said_and_changes_nothing(session: Session, statement: str, message: str) -> None:
@@ -90,6 +128,8 @@ def test_what_is_wrong_is_said_and_changes_nothing(session: Session, statement: 
 def test_a_database_installs_nothing() -> None:
     with pytest.raises(StatementError, match="needs a workspace"):
         Session(lftj.Database(), list).execute(f".install {TRI}")
+    with pytest.raises(StatementError, match="needs a workspace"):
+        Session(lftj.Database(), list).execute("create view v as select 1")
 
 
 def test_every_command_is_there_and_helped(session: Session) -> None:
@@ -140,6 +180,9 @@ def test_cells_of_a_notebook(session: Session, capsys: pytest.CaptureFixture[str
     assert shown.to_pydict() == {"a": [1], "b": [2], "c": [3]}
     assert capsys.readouterr().out == "edge: 3 rows\n"
     assert isinstance(notebook.user_ns["db"], lftj.Database)
+    shown = notebook.magic("", "select b, b from edge where a > 5;\nfrom edge\nwhere a = 1\norder by b desc")
+    assert shown.to_pydict() == {"a": [1, 1], "b": [3, 2]}
+    assert "b: [[]]" in capsys.readouterr().out
     notebook.user_ns["ws"] = session.database
     assert notebook.magic("ws", f".install {TRI}") == "tri: 1 row"
     assert notebook.magic("ws", ".watch tri") is None

@@ -67,3 +67,10 @@ def test_a_row_over_nothing_is_not_there() -> None:
     ) as caught:
         program.plans()
     assert "#" not in str(caught.value)
+
+
+def test_a_body_without_atoms_is_not_there() -> None:
+    program = ProgramText("h(v) <- (v = 1 ; edge(v, _)).", None, EDGE)
+    with pytest.raises(RuleError, match="in Spark a body needs at least one positive atom") as caught:
+        program.plans()
+    assert "#" not in str(caught.value)

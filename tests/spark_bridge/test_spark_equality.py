@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
@@ -70,7 +70,7 @@ def texts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.mark.parametrize("other", ["five", "more", "var", "text"])
 def test_char_joins_as_in_spark(other: str, spark: SparkSession, texts: dict[str, DataFrame]) -> None:
     sql = f"SELECT DISTINCT p.c, p.x, q.x FROM five p JOIN {other} q ON p.c = q.c WHERE p.c <> 'xxxxx'"
-    assert rows(join_sql(sql, texts, shares=ONE_CELL)) == rows(spark.sql(sql))
+    assert rows(join_sql(sql, texts)) == rows(spark.sql(sql))
 
 
 def test_what_spark_pads_first_is_refused(spark: SparkSession, texts: dict[str, DataFrame]) -> None:
@@ -91,7 +91,7 @@ def test_what_spark_pads_first_is_refused(spark: SparkSession, texts: dict[str, 
         with pytest.raises(errors.TypeClashError, match=r"char\(5\)"):
             join(rule, texts)
     cast = {**texts, "five": texts["five"].selectExpr("rtrim(c) AS c", "x")}
-    assert rows(join_sql("SELECT DISTINCT x FROM five WHERE c = 'ab'", cast, shares=ONE_CELL)) == [(1,)]
+    assert rows(join_sql("SELECT DISTINCT x FROM five WHERE c = 'ab'", cast)) == [(1,)]
 
 
 def test_changes_of_char_are_padded_as_spark_does_when_it_writes(
@@ -113,7 +113,7 @@ def test_zeros_of_both_signs_are_one_value(spark: SparkSession) -> None:
         "SELECT DISTINCT i FROM z WHERE f = 0",
         "SELECT min(f), max(f) FROM z WHERE i < 3",
     ):
-        found = join_sql(sql, {"z": frame}, shares={} if "JOIN" not in sql else None, partitions=2)
+        found = join_sql(sql, {"z": frame}, partitions=2)
         assert rows(found) == rows(spark.sql(sql))
 
 
@@ -124,6 +124,6 @@ def test_nan_is_refused_where_it_is_read(spark: SparkSession) -> None:
         "SELECT DISTINCT p.i, q.i FROM nans p JOIN nans q ON p.f <= q.f",
         "SELECT max(f), sum(f) FROM nans",
     ):
-        with pytest.raises(PythonException, match=r"NanError: relation 'nans.*', column 'f': NaN"):
-            join_sql(sql, {"nans": frame}, shares=ONE_CELL).collect()
-    assert rows(join_sql("SELECT DISTINCT i FROM nans", {"nans": frame}, shares=ONE_CELL)) == [(1,), (2,)]
+        with pytest.raises(PySparkException, match=r"NanError: relation 'nans.*', column 'f': NaN"):
+            join_sql(sql, {"nans": frame}).collect()
+    assert rows(join_sql("SELECT DISTINCT i FROM nans", {"nans": frame})) == [(1,), (2,)]

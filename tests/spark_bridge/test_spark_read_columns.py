@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
@@ -46,7 +46,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, frame.collect()))
 
 
-@pytest.mark.parametrize("nulls", ["refuse", "drop"])
+@pytest.mark.parametrize("nulls", ["refuse", "drop", "keep"])
 def test_nulls_in_columns_that_a_select_does_not_name(
     nulls: Any, spark: SparkSession, frames: dict[str, DataFrame]
 ) -> None:
@@ -54,7 +54,7 @@ def test_nulls_in_columns_that_a_select_does_not_name(
         "SELECT DISTINCT p.a, q.b FROM e p JOIN e q ON p.b = q.a",
         "SELECT a, count(*) AS n, sum(b), max(b) FROM e GROUP BY a",
     ):
-        assert rows(join_sql(sql, frames, nulls=nulls, shares=ONE_CELL)) == rows(spark.sql(sql)) != []
+        assert rows(join_sql(sql, frames, nulls=nulls)) == rows(spark.sql(sql)) != []
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_column_that_is_read_is_looked_at(frames: dict[str, DataFrame]) -> Non
         with pytest.raises(errors.UnsupportedTypeError, match=f"relation 'w', column '{column}'"):
             join(f"h(x) <- w({column}: x).", frames)
     for sql in ("SELECT count(note) FROM e", "SELECT DISTINCT a FROM e WHERE note IS NOT NULL"):
-        with pytest.raises(PythonException, match="NullError: relation 'e', column 'note'"):
-            join_sql(sql, frames, shares=ONE_CELL).collect()
+        with pytest.raises(PySparkException, match="NullError: relation 'e', column 'note'"):
+            join_sql(sql, frames, nulls="refuse").collect()
 
 
 def test_unnamed_edges_of_a_motif_are_rows_that_are_there(spark: SparkSession) -> None:

@@ -123,7 +123,7 @@ def _of_number(draw: DrawFn, kind: Kind, x: Variable, y: Variable) -> tuple[Expr
         (Call("least", (x, y)), kind),
         (Arithmetic("%", x, number), kind),
         (Call("greatest", (x, Call("abs", (y,)), number)), kind),
-        (Call(draw(st.sampled_from(("floor", "ceil", "round"))), (x,)), kind),
+        (Call(draw(st.sampled_from(("floor", "ceil", "round", "trunc"))), (x,)), kind),
         (Call("cast", (x, Constant("float64"))), FLOAT),
     ]
     if kind in (INTEGER, SIGNED):

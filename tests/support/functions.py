@@ -157,6 +157,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "greatest": lambda *values: max(values),
     "floor": whole(math.floor),
     "ceil": whole(math.ceil),
+    "trunc": whole(math.trunc),
     "round": rounded,
     "lower": same_width(str.lower),
     "upper": same_width(str.upper),

@@ -1,0 +1,1 @@
+"""SQL as rules: SELECTs asked once and kept, by way of DuckDB's binder."""

@@ -1,0 +1,116 @@
+"""Constants: their values in a plan, and what DuckDB makes of functions and casts of them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from lftj.sql.nodes import Call, Constant, Place
+from lftj.sql.reading.binder import Binder, quoted
+from lftj.sql.types import digits, kind
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+MOST_ROWS = 1000
+"""Of a table function that is read as VALUES."""
+_PER_SECOND = {"TIMESTAMP_S": 1, "TIMESTAMP_MS": 1000, "TIMESTAMP_NS": 10**9}
+
+
+def type_name(written: Mapping[str, Any]) -> str:
+    """A type of a plan.
+
+    >>> type_name({"id": "DECIMAL", "type_info": {"width": 12, "scale": 2}})
+    'DECIMAL(12,2)'
+    """
+    info = written.get("type_info", {})
+    if written["id"] == "DECIMAL":
+        return f"DECIMAL({info.get('width', 18)},{info.get('scale', 0)})"
+    if written["id"] == "LIST":
+        return f"{type_name(info['child_type'])}[]"
+    return "NULL" if written["id"] == "SQLNULL" else str(written["id"])
+
+
+def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
+    """A constant of a plan; a list as the call that makes it."""
+    type_ = type_name(value["type"])
+    if value.get("is_null"):
+        return Constant(None, type_, place)
+    if kind(type_) == "list":
+        of = value["type"]["type_info"]["child_type"]
+        elements = (read({"type": of, **one}, place) for one in value["value"].get("children", ()))
+        return Call("list_value", tuple(elements), type_, place)
+    return Constant(_value(value.get("value"), type_), type_, place)
+
+
+def _value(found: Any, type_: str) -> Any:
+    of = kind(type_)
+    if of == "date":
+        return (_EPOCH + datetime.timedelta(days=found)).date()
+    if of == "decimal":
+        return Decimal(found).scaleb(-digits(type_)[1])
+    if of == "timestamp":
+        return _EPOCH + datetime.timedelta(microseconds=found * 10**6 // _PER_SECOND.get(type_, 10**6))
+    if of == "integer" and isinstance(found, dict):  # HUGEINT
+        return found["upper"] * 2**64 + found["lower"]
+    if of == "interval":
+        return tuple(found.get(unit, 0) for unit in ("months", "days", "micros"))
+    if of == "float":
+        return float(found)
+    return found
+
+
+def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> Constant:
+    """What DuckDB says of a function of constants."""
+    shown = ", ".join(map(_written, arguments))
+    return Constant(_found(binder.value(f"{quoted(function)}({shown})"), type_), type_)
+
+
+def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> list[Constant]:
+    """The rows of a table function of constants, as far as :data:`MOST_ROWS` and one more."""
+    shown = ", ".join(map(_written, arguments))
+    rows = binder.rows(f"select * from {quoted(function)}({shown}) limit {MOST_ROWS + 1}")
+    return [Constant(value, type_) for value in rows.column(0).to_pylist()]
+
+
+def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant:
+    """What DuckDB says of a cast of a constant."""
+    if constant.value is None or constant.type == type_:
+        return Constant(constant.value, type_, constant.place)
+    cast = "cast" if fails else "try_cast"
+    found = _found(binder.value(f"{cast}({_written(constant)} as {_shown(type_)})"), type_)
+    return Constant(found, type_, constant.place)
+
+
+def _shown(type_: str) -> str:
+    return "INTEGER" if type_ == "NULL" else type_
+
+
+def _found(value: Any, type_: str) -> Any:
+    if isinstance(value, datetime.timedelta):
+        return 0, value.days, value.seconds * 10**6 + value.microseconds
+    if kind(type_) == "decimal" and value is not None:
+        return Decimal(value).quantize(Decimal(1).scaleb(-digits(type_)[1]))
+    return value
+
+
+def _written(constant: Constant) -> str:
+    """As SQL.
+
+    >>> _written(Constant(Decimal("1.50"), "DECIMAL(3,2)"))
+    "cast('1.50' as DECIMAL(3,2))"
+    """
+    value = constant.value
+    if value is None:
+        return f"cast(null as {_shown(constant.type)})"
+    if isinstance(value, tuple):
+        months, days, micros = value
+        text = f"{months} months {days} days {micros} microseconds"
+    elif isinstance(value, bytes):
+        return f"from_hex('{value.hex()}')"
+    elif isinstance(value, float) and not math.isfinite(value):
+        text = repr(value)
+    else:
+        text = str(value)
+    return "cast('{}' as {})".format(text.replace("'", "''"), constant.type)

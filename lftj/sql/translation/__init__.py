@@ -1,0 +1,1 @@
+"""From the nodes of a plan to the text of rules."""

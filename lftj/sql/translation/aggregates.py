@@ -1,0 +1,400 @@
+"""GROUP BY: heads with several aggregates among their terms, one for each grouping set.
+
+Aggregates skip NULL each for itself, and a head without groups has its row over nothing, both as in SQL
+(docs/language.md); so an aggregate is what it is in a rule, but for counts of what may be NULL: sums of
+ones.
+
+Over alternatives (outer joins, unions) each has a rule of the head where no group is of two of them, and
+else a row for each group of its own, of which the whole is made; a head of rows is only there for what is not
+made of parts (avg, DISTINCT).
+
+Source: SQL:2003, 10.9 (aggregate function), 7.9 (group by clause).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lftj.sql.nodes import (
+    Aggregate,
+    AggregateCall,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Constant,
+    Expression,
+    IsNull,
+    Logic,
+    Node,
+    Not,
+    Place,
+    Project,
+    Recall,
+    SortKey,
+)
+from lftj.sql.translation.bodies import Bag, Body, Head, Shape, apart, names_of, separate
+from lftj.sql.translation.expressions import folded, nullable, over
+from lftj.sql.translation.rules import Term
+from lftj.sql.translation.text import literal
+from lftj.sql.translation.translating import Translation
+from lftj.sql.types import kind
+from lftj.values.names import nearest_usable
+
+_ONE, _ZERO = Constant(1, "BIGINT"), Constant(0, "BIGINT")
+
+_NAMES = {
+    **{name: name for name in ("sum", "avg", "min", "max", "bool_and", "bool_or", "median", "mode")},
+    **{name: name for name in ("arg_min", "arg_max", "var_pop", "stddev_pop", "list", "string_agg")},
+    "sum_no_overflow": "sum",
+    "mean": "avg",
+    "first": "any_value",
+    "any_value": "any_value",
+    "arbitrary": "any_value",
+    "array_agg": "list",
+    "group_concat": "string_agg",
+    "listagg": "string_agg",
+    "stddev": "stddev",
+    "stddev_samp": "stddev",
+    "variance": "variance",
+    "var_samp": "variance",
+    "min_by": "arg_min",
+    "max_by": "arg_max",
+    "argmin": "arg_min",
+    "argmax": "arg_max",
+    "quantile_disc": "quantile",
+    "quantile": "quantile",
+}
+"""DuckDB's aggregates as rules call them."""
+
+_COVARIANCE = "(var_pop(x + y) - var_pop(x - y)) / 4 is the covariance"
+_INSTEAD = {
+    **dict.fromkeys(
+        ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"), _COVARIANCE
+    ),
+    "quantile_cont": "median() is between two values, quantile_disc() one of them",
+    "product": "exp(sum(ln(x))) of numbers above 0",
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), "max(x & 1), max(x & 2), ... of each bit"),
+    "approx_count_distinct": "count(DISTINCT x)",
+}
+"""What to write instead of aggregates that no rule has."""
+
+COUNT = AggregateCall("count", (), "BIGINT")
+"""Of rows: what a head without groups has where nothing is asked."""
+
+_COUNTS = ("count", "count_star", "count_if", "countif")
+_NUMBERS = ("sum", "sum_no_overflow", "avg", "mean")
+
+
+def aggregated(t: Translation, node: Aggregate) -> Bag:
+    """The bag of an aggregate: a body for each grouping set."""
+    if not node.calls and not node.groupings and len(node.sets) == 1 and node.groups:
+        return _distinct_groups(t, node)
+    alone = _only_row(t, node)
+    if alone is not None:
+        return alone
+    if not node.groups and not t.bag(node.child):
+        return [Body().showing(_of_nothing(call) for call in node.calls)]
+    orders = list(dict.fromkeys(call.order for call in node.calls if call.order))
+    if len(orders) > 1:
+        return _by_order(t, node, orders)
+    bag: Bag = []
+    for groups in node.sets:
+        head = t.once((node, groups), lambda groups=groups: _head(t, node, groups))  # type: ignore[misc]
+        found = t.read(head)
+        keys = dict(zip(groups, found.columns, strict=False))
+        values = found.columns[len(groups) : len(groups) + len(node.calls)]
+        shown = [keys.get(place, Constant(None, of.type)) for place, of in enumerate(node.groups)]
+        marks = [Constant(_grouping(one, groups), "BIGINT") for one in node.groupings]
+        bag.append(found.showing((*shown, *values, *marks)))
+    return bag
+
+
+def _by_order(t: Translation, node: Aggregate, orders: Sequence[tuple[SortKey, ...]]) -> Bag:
+    """The aggregates of a rule are of one order: a node for each, joined by the groups."""
+    n_groups = len(node.groups)
+    parts: list[tuple[list[int], Bag]] = []
+    for order in orders:
+        mine = [n for n, call in enumerate(node.calls) if call.order == order or not (call.order or parts)]
+        calls = tuple(node.calls[n] for n in mine)
+        part = t.once((node, order), lambda calls=calls: replace(node, calls=calls))  # type: ignore[misc]
+        parts.append((mine, aggregated(t, part)))
+    bag: Bag = []
+    for bodies in zip(*(bag for _, bag in parts), strict=True):
+        first, *others = bodies
+        values = dict(zip(parts[0][0], first.columns[n_groups:], strict=False))
+        keys, body = first.columns[:n_groups], first
+        for (mine, _), other in zip(parts[1:], others, strict=True):
+            same = (folded(Compare("<=>", a, b)) for a, b in zip(keys, other.columns, strict=False))
+            joined = body.beside(other).where(*same)
+            assert joined is not None
+            body = joined
+            values |= dict(zip(mine, other.columns[n_groups:], strict=False))
+        marks = first.columns[n_groups + len(parts[0][0]) :]
+        bag.append(body.showing((*keys, *(values[n] for n in range(len(node.calls))), *marks)))
+    return bag
+
+
+def _grouping(arguments: Sequence[int], groups: Sequence[int]) -> int:
+    """GROUPING(a, b): a bit for each that is not grouped by."""
+    bits = 0
+    for one in arguments:
+        bits = 2 * bits + (one not in groups)
+    return bits
+
+
+def _distinct_groups(t: Translation, node: Aggregate) -> Bag:
+    bag = [body.showing(over(one, body.columns) for one in node.groups) for body in t.bag(node.child)]
+    found = t.distinct(node, bag)
+    if not found or not found[0].atoms:
+        return found
+    child = node.child
+    places = [one.index for one in node.groups if isinstance(one, Column)]
+    if isinstance(child, Recall) and t.is_correlated(child.number) and len(places) == len(node.groups):
+        (body,) = found
+        relation = body.atoms[0].relation
+        if found is not bag and relation not in t.tables:
+            shape = t.rules.shapes[relation]
+            t.rules.shapes[relation] = replace(shape, made_of=(child.number, tuple(places)))
+    return found
+
+
+def _only_row(t: Translation, node: Aggregate) -> Bag | None:
+    """The value of a subquery that always has one row, and their number: the row itself."""
+    if node.groups or not {call.function for call in node.calls} <= {"first", "count_star"}:
+        return None
+    bag = t.bag(node.child)
+    if len(bag) != 1 or bag[0].tests or not all(t.rules.shapes[one.relation].always for one in bag[0].atoms):
+        return None
+    (body,) = bag
+    return [
+        body.showing(
+            over(call.arguments[0], body.columns) if call.function == "first" else _ONE for call in node.calls
+        )
+    ]
+
+
+def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> Head | None:
+    """A head of this name with the rows of a node that shows a GROUP BY as it is; None: it shows another."""
+    while isinstance(node, Project):
+        places = [one.index for one in node.expressions if isinstance(one, Column)]
+        if places != list(range(len(t.types_of(node.child)))) or len(places) < len(node.expressions):
+            return None
+        node = node.child
+    if not isinstance(node, Aggregate) or not node.calls or node.groupings or len(node.sets) > 1:
+        return None
+    bag = t.bag(node.child)
+    (groups,) = node.sets
+    if not bag or groups != tuple(range(len(node.groups))) or _only_row(t, node) is not None:
+        return None
+    return _head(t, node, groups, relation, names)
+
+
+def _head(
+    t: Translation,
+    node: Aggregate,
+    groups: Sequence[int],
+    relation: str | None = None,
+    names: Sequence[str] = (),
+) -> Head:
+    grouped = [node.groups[place] for place in groups]
+    calls = node.calls or (COUNT,)
+    asked: list[Expression] = [*grouped]
+    for call in calls:
+        asked += _read_by(call)
+    bag = [body.showing(over(one, body.columns) for one in asked) for body in t.bag(node.child)]
+    bag = [each for body in bag for each in apart(body)]
+    types = [one.type for one in asked]
+    bag = bag or [t.nothing(types)]
+    n_groups, alone = len(grouped), not grouped
+    places = [call.place for call in calls if call.place is not None]
+    place = (min(start for start, _ in places), max(end for _, end in places)) if places else None
+    terms = [_terms(t, calls, body.columns[n_groups:], alone and len(bag) == 1) for body in bag]
+    shown = [*(one.type for one in grouped), *(call.type for call in calls)]
+    if len(bag) > 1:
+        terms = [list(map(_of_constants, each, calls)) for each in terms]
+        if alone or not separate(bag, [body.columns[:n_groups] for body in bag], t.rules.shapes):
+            if all(isinstance(one, Constant) or _has_parts(one) for each in terms for one in each):
+                rows = [
+                    (body, (*body.columns[:n_groups], *each)) for body, each in zip(bag, terms, strict=True)
+                ]
+                bag = [_in_parts(t, calls, rows, shown, place)]
+                values = bag[0].columns[n_groups:]
+                terms = [[_sum_of(call, of, alone) for call, of in zip(calls, values, strict=True)]]
+            else:
+                bag = [t.materialised("rows", bag, types)]
+                terms = [_terms(t, calls, bag[0].columns[n_groups:], alone)]
+    keys = [body.columns[:n_groups] for body in bag]
+    relation = relation or t.rules.name("totals" if alone else "groups")
+    names = names or _named(calls, keys[0])
+    for body, by, each in zip(bag, keys, terms, strict=True):
+        t.rules.add(relation, list(zip(names, (*by, *each), strict=True)), body, place=place)
+    t.rules.shapes[relation] = Shape(tuple(names[:n_groups]), always=alone)
+    may_be_null = [any(map(nullable, column)) for column in zip(*keys, strict=True)]
+    may_be_null += [call.function not in _COUNTS for call in calls]
+    return Head(relation, tuple(names), tuple(shown), tuple(may_be_null))
+
+
+def _named(calls: Sequence[AggregateCall], keys: Sequence[Expression]) -> list[str]:
+    names = names_of(keys)
+    for call in calls:
+        names.append(nearest_usable(call.function.removesuffix("_star"), names))
+    return names
+
+
+def _terms(
+    t: Translation, calls: Sequence[AggregateCall], values: Sequence[Expression], alone: bool
+) -> list[Term | Constant]:
+    """The aggregates over what they read of a body."""
+    left = iter(values)
+    return [_term(t, call, [next(left) for _ in _read_by(call)], alone) for call in calls]
+
+
+# -- aggregates of alternatives ----------------------------------------------------------------------
+
+
+_WHOLES = {
+    "count": "sum",
+    **{name: name for name in ("sum", "min", "max", "bool_and", "bool_or", "any_value")},
+}
+"""What an aggregate of all rows is, of those of parts of them."""
+
+
+def _has_parts(term: Term | Constant) -> bool:
+    return isinstance(term, Constant) or (term.function in _WHOLES and not term.distinct and not term.order)
+
+
+def _sum_of(call: AggregateCall, of: Expression, alone: bool) -> Term:
+    """The aggregate of those of the parts."""
+    counts = call.function in _COUNTS
+    default = ("0" if counts else "null") if alone else None
+    return Term("sum" if counts else _WHOLES[_NAMES[call.function]], (of,), default=default)
+
+
+def _of_constants(term: Term | Constant, call: AggregateCall) -> Term | Constant:
+    """What an aggregate is over rows that all say NULL, or count nothing."""
+    if isinstance(term, Constant) or not term.arguments:
+        return term
+    first = term.arguments[0]
+    if call.function in _COUNTS and first == _ZERO:
+        return _ZERO
+    return _of_nothing(call) if isinstance(first, Constant) and first.value is None else term
+
+
+def _in_parts(
+    t: Translation,
+    calls: Sequence[AggregateCall],
+    rows: Sequence[tuple[Body, Sequence[Expression | Term]]],
+    types: Sequence[str],
+    place: Place | None,
+) -> Body:
+    """The groups and aggregates of each alternative, a row for each of its groups."""
+    n_groups = len(types) - len(calls)
+    relation = t.rules.name("parts")
+    names = _named(calls, rows[0][0].columns[:n_groups])
+    part = nearest_usable("part", names)
+    for number, (body, shown) in enumerate(rows):
+        numbered = [(part, Constant(number, "BIGINT")), *zip(names, shown, strict=True)]
+        t.rules.add(relation, numbered, body, place=place)
+    t.rules.shapes[relation] = Shape((*names[:n_groups], part))
+    return t.read(Head(relation, tuple(names), tuple(types), (True,) * len(names)))
+
+
+def _of_nothing(call: AggregateCall) -> Constant:
+    """The value of an aggregate over no rows."""
+    return _ZERO if call.function in _COUNTS else Constant(None, call.type)
+
+
+def _read_by(call: AggregateCall) -> list[Expression]:
+    """What a call reads of each row: its condition comes into the argument."""
+    found = [
+        folded(_argument(call, number))
+        for number in range(len(call.arguments))
+        if not _is_setting(call, number)
+    ]
+    if call.function in ("count", "count_star", "count_if", "countif") and not call.distinct:
+        counted = _counted(call)
+        found = [] if counted is None else [counted]
+    elif call.condition is not None and call.function in ("list", "array_agg"):
+        found.append(call.condition)
+    return found + [key.expression for key in call.order]
+
+
+def _is_setting(call: AggregateCall, number: int) -> bool:
+    """A literal that belongs to the aggregate: a separator, a share."""
+    is_share = _NAMES.get(call.function) in ("string_agg", "quantile")
+    return number == 1 and (is_share or call.function == "quantile_cont")
+
+
+def _argument(call: AggregateCall, number: int) -> Expression:
+    of = call.arguments[number]
+    if call.function in _NUMBERS and kind(of.type) == "boolean":
+        of = Cast(of, "INTEGER")
+    if call.condition is None or number or call.function in ("list", "array_agg"):
+        return of
+    return Case(((call.condition, of),), Constant(None, of.type), of.type)
+
+
+def _counted(call: AggregateCall) -> Expression | None:
+    """What is summed where not every row is counted."""
+    tests = [] if call.condition is None else [call.condition]
+    if call.function in ("count_if", "countif"):
+        tests.append(call.arguments[0])
+    elif call.arguments and nullable(call.arguments[0]):
+        tests.append(Not(IsNull(call.arguments[0])))
+    if not tests:
+        return None
+    return Case(((folded(Logic("and", tuple(tests))), _ONE),), _ZERO, "BIGINT")
+
+
+def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alone: bool) -> Term:
+    """The aggregate over what it reads; ``alone``: without groups, so that it has a row over nothing."""
+    n_order = len(call.order)
+    arguments = list(values[: len(values) - n_order])
+    order = tuple(
+        replace(key, expression=of)
+        for key, of in zip(call.order, values[len(values) - n_order :], strict=True)
+    )
+    if call.function in _COUNTS:
+        default = "0" if alone else None
+        if call.distinct:
+            return Term("count", tuple(arguments), True, default=default)
+        counted = arguments[:1]
+        if not counted or counted[0] == _ONE:
+            return Term("count", default=default)
+        return Term("sum", tuple(counted), default=default)
+    name = _NAMES.get(call.function)
+    if call.function == "quantile_cont" and _is_half(call):
+        name = "median"
+    if name is None:
+        raise t.refusal(call.place, f"the aggregate {call.function}()", _INSTEAD.get(call.function, ""))
+    default = "null" if alone else None
+    settings = tuple(
+        _setting(t, call, number)
+        for number in range(len(call.arguments))
+        if _is_setting(call, number) and name != "median"
+    )
+    if name == "string_agg" and not settings:
+        settings = ('","',)
+    if call.distinct and order and name in ("list", "string_agg"):
+        if [(key.expression, key.descending) for key in order] != [(arguments[0], False)]:
+            raise t.refusal(call.place, f"{call.function}(DISTINCT) in another order", "take a subquery")
+        order = ()  # that of the values
+    if name in ("list", "string_agg") and len(arguments) > 1:
+        raise t.refusal(call.place, f"FILTER of {call.function}()", "select the rows in a subquery")
+    distinct = call.distinct and name not in ("min", "max", "bool_and", "bool_or", "any_value")
+    return Term(name, tuple(arguments), distinct, order, default, settings)
+
+
+def _is_half(call: AggregateCall) -> bool:
+    share = call.arguments[1]
+    numbers = kind(call.arguments[0].type) in ("integer", "float", "decimal")
+    return numbers and isinstance(share, Constant) and share.value == 0.5
+
+
+def _setting(t: Translation, call: AggregateCall, number: int) -> str:
+    of = call.arguments[number]
+    if not isinstance(of, Constant):
+        raise t.refusal(call.place, f"{call.function}() by what is no literal")
+    return literal(of.value, of.type) or "null"

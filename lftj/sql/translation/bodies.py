@@ -1,0 +1,257 @@
+"""`Body`: one alternative of what a node gives, and what is known of its rows.
+
+A node is a *bag*: a list of bodies.  Each assignment of a body is a row, of the values that its columns have
+then; so a row comes as often as SQL says.  A join of bodies is one longer body: a whole tree of joins is one
+multiway join.  What has to be a relation of its own (groups, distinct rows, the inner side of EXISTS) is a
+*head*, which bodies read by an atom.
+
+Invariants
+
+1. A variable stands in one place of one atom; what joins is a test.
+2. Tests are folded, none of them is true or false whatever the row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Not, Place, Variable
+from lftj.sql.translation.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    children,
+    known_by,
+    mapped,
+    over,
+    variables,
+    walked,
+)
+from lftj.values.names import nearest_usable
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``terms``: column and variable."""
+
+    relation: str
+    terms: tuple[tuple[str, Variable], ...]
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Body:
+    """``rows``: of definitions (:class:`lftj.sql.nodes.With`) that every assignment holds: number, columns.
+
+    ``sides``: of outer joins, the condition that a row has a partner, and whether the rows are those.
+    """
+
+    atoms: tuple[Atom, ...] = ()
+    tests: tuple[Expression, ...] = ()
+    columns: tuple[Expression, ...] = ()
+    rows: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
+    sides: tuple[tuple[Expression, bool], ...] = ()
+
+    def beside(self, other: Body) -> Body:
+        """The product of two."""
+        return Body(
+            self.atoms + other.atoms,
+            self.tests + other.tests,
+            self.columns + other.columns,
+            self.rows + other.rows,
+            self.sides + other.sides,
+        )
+
+    def showing(self, columns: Iterable[Expression]) -> Body:
+        return replace(self, columns=tuple(columns))
+
+    def where(self, *tests: Expression) -> Body | None:
+        """With tests of its own variables; None where they fail whatever the row."""
+        more: dict[Expression, None] = {}
+        for test in tests:
+            parts = test.arguments if isinstance(test, Logic) and test.operator == "and" else (test,)
+            for part in parts:
+                if part in (FALSE, UNKNOWN):
+                    return None
+                if part != TRUE and part not in self.tests:
+                    more[part] = None
+        known = {variable.number for test in more for variable in known_by(test) if variable.nullable}
+        return replace(
+            self, tests=(*self.tests, *more), columns=tuple(_known(column, known) for column in self.columns)
+        )
+
+
+Bag = list[Body]
+
+
+def _known(of: Expression, known: set[int]) -> Expression:
+    if not known:
+        return of
+    return mapped(
+        of,
+        lambda one: (
+            replace(one, nullable=False) if isinstance(one, Variable) and one.number in known else None
+        ),
+    )
+
+
+def filtered(bag: Bag, tests: Sequence[Expression]) -> Bag:
+    """By tests over the columns."""
+    found = (body.where(*(over(test, body.columns) for test in tests)) for body in bag)
+    return [body for body in found if body is not None]
+
+
+def projected(bag: Bag, expressions: Sequence[Expression]) -> Bag:
+    return [body.showing(over(one, body.columns) for one in expressions) for body in bag]
+
+
+# -- how often a row comes ----------------------------------------------------------------------
+
+COPIES = "copies"
+"""No column of a head: what a bag calls the number of a row's copies."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What bodies know of a relation: a key, which says all other columns; None: it has equal rows.
+
+    ``always``: it has one row, whatever the data.  ``made_of``: of distinct rows, the definition and the
+    places of its columns that they are.
+    """
+
+    key: tuple[str, ...] | None
+    always: bool = False
+    made_of: tuple[int, tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """A relation of rules: its columns, their types, and whether they may be NULL."""
+
+    relation: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    nullable: tuple[bool, ...]
+
+
+def names_of(columns: Iterable[Expression]) -> list[str]:
+    """Names of a head's columns, after the variables that they show."""
+    names: list[str] = []
+    for number, of in enumerate(columns):
+        wanted = of.name if isinstance(of, Variable) else f"c{number + 1}"
+        names.append(nearest_usable(wanted, [COPIES, *names]))
+    return names
+
+
+def determined(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> bool:
+    """Whether no two assignments agree in what ``by`` says.
+
+    An atom whose key is known says all its variables, and what they are equal to.
+    """
+    return _said(body, by, shapes)[1]
+
+
+def _said(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> tuple[set[int], bool]:
+    """The variables whose values ``by`` decides, and whether it decides all atoms."""
+    same: list[tuple[int, int]] = []
+    known: set[int] = {one.number for one in by if isinstance(one, Variable)}
+    for test in body.tests:
+        if isinstance(test, Compare) and test.operator in ("=", "<=>"):
+            left, right = test.left, test.right
+            if isinstance(left, Variable) and isinstance(right, Variable):
+                same.append((left.number, right.number))
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, Variable) and isinstance(other, Constant):
+                    known.add(one.number)
+    waiting = list(body.atoms)
+    while True:
+        before = len(waiting), len(known)
+        for pair in same:
+            if not known.isdisjoint(pair):
+                known.update(pair)
+        left_over = []
+        for atom in waiting:
+            key = shapes[atom.relation].key
+            terms = dict(atom.terms)
+            if key is not None and all(name in terms and terms[name].number in known for name in key):
+                known |= {variable.number for variable in terms.values()}
+            else:
+                left_over.append(atom)
+        waiting = left_over
+        if not waiting or before == (len(waiting), len(known)):
+            return known, not waiting
+
+
+def one_each(bag: Bag, keys: Sequence[Expression], shapes: Mapping[str, Shape]) -> bool:
+    """Whether no two rows agree in what the keys, over the columns, say."""
+    values = [[over(key, body.columns) for key in keys] for body in bag]
+    each = all(determined(body, by, shapes) for body, by in zip(bag, values, strict=True))
+    return each and separate(bag, values, shapes)
+
+
+def separate(bag: Bag, values: Sequence[Sequence[Expression]], shapes: Mapping[str, Shape]) -> bool:
+    """Whether no rows of two bodies agree in the values of these expressions.
+
+    So it is with the two sides of an outer join, where the values decide whether there is a partner.
+    """
+    pairs = itertools.combinations(zip(bag, values, strict=True), 2)
+    return all(_are_separate(one, other, by, others, shapes) for (one, by), (other, others) in pairs)
+
+
+def _are_separate(
+    one: Body,
+    other: Body,
+    by: Sequence[Expression],
+    others: Sequence[Expression],
+    shapes: Mapping[str, Shape],
+) -> bool:
+    both = Body(
+        tuple(atom for atom in one.atoms if atom in other.atoms),
+        tuple(test for test in one.tests if test in other.tests),
+    )
+    shown = [value for value, same in zip(by, others, strict=True) if value == same]
+    known, _ = _said(both, shown, shapes)
+    conditions = [condition for condition, side in one.sides if (condition, not side) in other.sides]
+    return any(known.issuperset(of.number for of in variables(condition)) for condition in conditions)
+
+
+# -- conditions with EXISTS ------------------------------------------------------------------------
+
+
+def apart(body: Body) -> Bag:
+    """The body, with alternatives for each outcome of EXISTS in its values.
+
+    An atom is a literal of a rule, not a value: where a value needs to know, there is one rule for each.
+    """
+    values = (*body.columns, *(value for test in body.tests for value in _values_in(test)))
+    found = next((one for value in values for one in walked(value) if isinstance(one, Exists)), None)
+    if found is None:
+        return [body]
+    bag: Bag = []
+    for outcome, test in ((TRUE, found), (FALSE, Not(found))):
+        chosen = _with_outcome(body, found, outcome)
+        kept = None if chosen is None else chosen.where(test)
+        if kept is not None:
+            bag += apart(kept)
+    return bag
+
+
+def _values_in(test: Expression) -> Iterator[Expression]:
+    """The parts of a test that are values, and no literals of a rule."""
+    if isinstance(test, Logic | Not):
+        for part in children(test):
+            yield from _values_in(part)
+    elif not isinstance(test, Exists):
+        yield test
+
+
+def _with_outcome(body: Body, found: Exists, outcome: Constant) -> Body | None:
+    def change(one: Expression) -> Expression | None:
+        return outcome if one == found else None
+
+    tests = [mapped(test, change) for test in body.tests]
+    columns = tuple(mapped(column, change) for column in body.columns)
+    rows = tuple((number, tuple(mapped(one, change) for one in row)) for number, row in body.rows)
+    return Body(body.atoms, (), columns, rows, body.sides).where(*tests)

@@ -1,0 +1,335 @@
+"""Expressions of nodes: what they read, whether they can be NULL, and what is known of them beforehand.
+
+:func:`folded` is what makes outer joins cheap: the alternative without a partner has NULL in the place of its
+columns, and every test that NULL fails takes the alternative away.
+"""
+
+from __future__ import annotations
+
+import datetime
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from lftj.sql.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Constant,
+    Exists,
+    Expression,
+    In,
+    IsNull,
+    Logic,
+    Not,
+    Variable,
+)
+from lftj.sql.types import digits, kind
+
+TRUE, FALSE, UNKNOWN = (Constant(value, "BOOLEAN") for value in (True, False, None))
+
+NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>", "<!=>": "<=>"}
+
+READS_NULL = ("greatest", "least", "concat", "concat_ws", "error", "list_value")
+"""Functions that are not NULL where an argument is."""
+
+PARTIAL = ("list_extract", "array_extract", "list_element", "nullif", "try_strptime", "list_position")
+"""Functions that may be NULL where no argument is."""
+
+_ORDERS: dict[str, Callable[..., bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def children(of: Expression) -> tuple[Expression, ...]:
+    """One level down."""
+    if isinstance(of, Call | Logic):
+        return of.arguments
+    if isinstance(of, Cast | Not | IsNull):
+        return (of.argument,)
+    if isinstance(of, Compare):
+        return of.left, of.right
+    if isinstance(of, In):
+        return of.argument, *of.items
+    if isinstance(of, Case):
+        return *(part for branch in of.branches for part in branch), of.otherwise
+    return tuple(term for _, term in of.terms) if isinstance(of, Exists) else ()
+
+
+def rebuilt(of: Expression, parts: Sequence[Expression]) -> Expression:
+    """The expression over other children."""
+    if isinstance(of, Call | Logic):
+        return replace(of, arguments=tuple(parts))
+    if isinstance(of, Cast | Not | IsNull):
+        return replace(of, argument=parts[0])
+    if isinstance(of, Compare):
+        return replace(of, left=parts[0], right=parts[1])
+    if isinstance(of, In):
+        return replace(of, argument=parts[0], items=tuple(parts[1:]))
+    if isinstance(of, Case):
+        branches = tuple(zip(parts[:-1:2], parts[1::2], strict=True))
+        return replace(of, branches=branches, otherwise=parts[-1])
+    if isinstance(of, Exists):
+        terms = zip((column for column, _ in of.terms), parts, strict=True)
+        return replace(of, terms=tuple(terms))
+    return of
+
+
+def walked(of: Expression) -> Iterator[Expression]:
+    """The expression and all below it."""
+    yield of
+    for child in children(of):
+        yield from walked(child)
+
+
+def variables(of: Expression) -> Iterator[Variable]:
+    return (one for one in walked(of) if isinstance(one, Variable))
+
+
+def exists_in(of: Expression) -> bool:
+    return any(isinstance(one, Exists) for one in walked(of))
+
+
+def mapped(of: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with parts in whose place ``change`` gives another; folded."""
+    found = change(of)
+    if found is not None:
+        return found
+    parts = children(of)
+    changed = [mapped(part, change) for part in parts]
+    return folded(of if all(a is b for a, b in zip(parts, changed, strict=True)) else rebuilt(of, changed))
+
+
+def over(of: Expression, columns: Sequence[Expression]) -> Expression:
+    """With these in the place of columns; folded."""
+    return mapped(of, lambda one: columns[one.index] if isinstance(one, Column) else None)
+
+
+def nullable(of: Expression) -> bool:
+    """Whether it can be NULL."""
+    if isinstance(of, Constant):
+        return of.value is None
+    if isinstance(of, Variable):
+        return of.nullable
+    if isinstance(of, Column):  # of which rows, is not known here
+        return True
+    if isinstance(of, Exists | IsNull):
+        return False
+    if isinstance(of, Compare) and of.operator in ("<=>", "<!=>"):
+        return False
+    if isinstance(of, Case):
+        branches = any(
+            condition != Not(IsNull(value)) and nullable(value) for condition, value in of.branches
+        )
+        return branches or nullable(of.otherwise)
+    if isinstance(of, Cast) and not of.fails:
+        return True
+    if isinstance(of, Call) and of.function in PARTIAL:
+        return True
+    if isinstance(of, Call) and of.function in ("greatest", "least"):
+        return all(map(nullable, of.arguments))
+    return any(map(nullable, children(of)))
+
+
+def known_by(test: Expression) -> Iterator[Variable]:
+    """The variables that are not NULL where a test is true."""
+    if isinstance(test, Logic) and test.operator == "and":
+        for part in test.arguments:
+            yield from known_by(part)
+    elif isinstance(test, Compare) and test.operator not in ("<=>", "<!=>"):
+        for side in (test.left, test.right):
+            yield from _needed(side)
+    elif isinstance(test, In):
+        yield from _needed(test.argument)
+    elif isinstance(test, Not) and isinstance(test.argument, IsNull):
+        yield from _needed(test.argument.argument)
+    elif isinstance(test, Not) and isinstance(test.argument, Compare):
+        yield from known_by(replace(test.argument, operator=NEGATED[test.argument.operator]))
+
+
+def _needed(of: Expression) -> Iterator[Variable]:
+    """The variables with which an expression is NULL."""
+    if isinstance(of, Variable):
+        yield of
+    elif isinstance(of, Cast) or (isinstance(of, Call) and of.function not in READS_NULL):
+        for child in children(of):
+            yield from _needed(child)
+
+
+# -- folding ---------------------------------------------------------------------------------
+
+
+def folded(of: Expression) -> Expression:
+    """What is known of an expression of folded children.
+
+    >>> x = Variable(1, "x", "BIGINT")
+    >>> folded(Compare("<", x, Constant(None, "BIGINT"))).value is None
+    True
+    >>> folded(Logic("and", (TRUE, IsNull(x)))) == IsNull(x)
+    True
+    """
+    rule = _FOLDS.get(type(of))
+    return of if rule is None else rule(of)
+
+
+def _compare(of: Compare) -> Expression:
+    left, right = of.left, of.right
+    nothing = [one for one in (left, right) if isinstance(one, Constant) and one.value is None]
+    if of.operator in ("<=>", "<!=>"):
+        alike = of.operator == "<=>"
+        if nothing:
+            other = right if left is nothing[0] else left
+            test = folded(IsNull(other, of.place))
+            return test if alike else folded(Not(test, of.place))
+        if nullable(left) or nullable(right):
+            return of
+        return folded(replace(of, operator="=" if alike else "!="))
+    if nothing:
+        return UNKNOWN
+    for day, time, turned in ((left, right, False), (right, left, True)):
+        midnight = _midnight(day, time)
+        if midnight is not None:
+            assert isinstance(day, Cast)
+            sides = (midnight, day.argument) if turned else (day.argument, midnight)
+            return folded(replace(of, left=sides[0], right=sides[1]))
+    if isinstance(left, Constant) and isinstance(right, Constant) and left.type == right.type:
+        return TRUE if _ORDERS[of.operator](left.value, right.value) else FALSE
+    if left == right and not nullable(left) and kind(left.type) != "float":
+        return TRUE if of.operator in ("=", "<=", ">=") else FALSE
+    return of
+
+
+def _midnight(day: Expression, time: Expression) -> Constant | None:
+    """The date that a timestamp begins, with which a date that was cast is compared."""
+    if not isinstance(day, Cast) or (kind(day.argument.type), kind(day.type)) != ("date", "timestamp"):
+        return None
+    if not isinstance(time, Constant) or not isinstance(time.value, datetime.datetime):
+        return None
+    begins = time.value.time() == datetime.time()
+    return Constant(time.value.date(), "DATE", time.place) if begins else None
+
+
+def _logic(of: Logic) -> Expression:
+    whole, nothing = (FALSE, TRUE) if of.operator == "and" else (TRUE, FALSE)
+    parts: dict[Expression, None] = {}
+    for part in of.arguments:
+        alike = isinstance(part, Logic) and part.operator == of.operator
+        for one in part.arguments if alike and isinstance(part, Logic) else (part,):
+            if one == whole:
+                return whole
+            if one != nothing:
+                parts[one] = None
+    if not parts:
+        return nothing
+    return next(iter(parts)) if len(parts) == 1 else _shared(replace(of, arguments=tuple(parts)))
+
+
+def _shared(of: Logic) -> Logic:
+    """``a and b or a and c`` is ``a and (b or c)``."""
+    if of.operator == "and":
+        return of
+    sides = [one.arguments if isinstance(one, Logic) else (one,) for one in of.arguments]
+    common = [one for one in sides[0] if all(one in side for side in sides[1:])]
+    if not common:
+        return of
+    rest = folded(
+        Logic(
+            "or",
+            tuple(folded(Logic("and", tuple(one for one in side if one not in common))) for side in sides),
+        )
+    )
+    return Logic("and", (*common, rest), of.place)
+
+
+def _not(of: Not) -> Expression:
+    inner = of.argument
+    if isinstance(inner, Constant):
+        return inner if inner.value is None else (FALSE if inner.value else TRUE)
+    if isinstance(inner, Not):
+        return inner.argument
+    return of
+
+
+def _is_null(of: IsNull) -> Expression:
+    if isinstance(of.argument, Constant):
+        return TRUE if of.argument.value is None else FALSE
+    return of if nullable(of.argument) else FALSE
+
+
+def _in(of: In) -> Expression:
+    if isinstance(of.argument, Constant) and of.argument.value is None:
+        return UNKNOWN
+    if any(not isinstance(one, Constant) and nullable(one) for one in of.items):
+        return folded(
+            Logic("or", tuple(folded(Compare("=", of.argument, one, of.place)) for one in of.items))
+        )
+    items = tuple(one for one in of.items if not (isinstance(one, Constant) and one.value is None))
+    found: Expression = replace(of, items=items)
+    if isinstance(of.argument, Constant) and all(isinstance(one, Constant) for one in items):
+        found = TRUE if of.argument in items else FALSE
+    elif not items:
+        found = FALSE
+    return found if len(items) == len(of.items) else folded(Logic("or", (found, UNKNOWN)))
+
+
+def _case(of: Case) -> Expression:
+    branches = []
+    otherwise = of.otherwise
+    for condition, value in of.branches:
+        if isinstance(condition, Constant):
+            if not condition.value:
+                continue
+            otherwise = value
+            break
+        branches.append((condition, value))
+    if all(value == otherwise for _, value in branches):
+        return otherwise if otherwise.type == of.type else Cast(otherwise, of.type)
+    return replace(of, branches=tuple(branches), otherwise=otherwise)
+
+
+def _cast(of: Cast) -> Expression:
+    inner = of.argument
+    if inner.type == of.type:
+        return inner
+    if isinstance(inner, Constant):
+        if inner.value is None:
+            return replace(inner, type=of.type)
+        if kind(inner.type) == "integer" and kind(of.type) in ("integer", "float", "decimal"):
+            value = inner.value
+            if kind(of.type) == "decimal":
+                value = Decimal(value).quantize(Decimal(1).scaleb(-digits(of.type)[1]))
+            return replace(inner, value=float(value) if kind(of.type) == "float" else value, type=of.type)
+    return of
+
+
+def _call(of: Call) -> Expression:
+    if of.function in ("greatest", "least"):
+        known = tuple(one for one in of.arguments if not (isinstance(one, Constant) and one.value is None))
+        if len(known) < 2:
+            return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, of.place)
+        return replace(of, arguments=known)
+    if of.function in READS_NULL:
+        return of
+    if any(isinstance(one, Constant) and one.value is None for one in of.arguments):
+        return Constant(None, of.type, of.place)
+    return of
+
+
+_FOLDS: dict[type, Callable[..., Expression]] = {
+    Compare: _compare,
+    Logic: _logic,
+    Not: _not,
+    IsNull: _is_null,
+    In: _in,
+    Case: _case,
+    Cast: _cast,
+    Call: _call,
+}

@@ -1,0 +1,188 @@
+"""`translated`: a SELECT as a program of rules, and how its head is shown as SQL's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lftj.sql.nodes import (
+    Aggregate,
+    Column,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Node,
+    Ordered,
+    Place,
+    Project,
+    Recursion,
+    SortKey,
+    Unnest,
+    Window,
+    With,
+    Without,
+    types_of,
+)
+from lftj.sql.reading.binder import Binder
+from lftj.sql.reading.plans import read_plan
+from lftj.sql.translation import aggregates, joins, recursions, windows
+from lftj.sql.translation.bodies import COPIES, Shape
+from lftj.sql.translation.rules import Rule
+from lftj.sql.translation.translating import Bags, Table, Translation
+from lftj.values.names import nearest_usable
+from lftj.values.schema import Schema
+
+_BAGS: Bags = {
+    Filter: windows.tested,
+    Join: joins.joined,
+    Aggregate: aggregates.aggregated,
+    Distinct: windows.distinct,
+    Without: joins.without,
+    Window: windows.windowed,
+    Limit: windows.limited,
+    Unnest: recursions.unnested,
+    Recursion: recursions.recursion,
+}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """``rules``: the program, in which the head ``head`` has the rows; each behind those that it reads.
+
+    ``columns``: those of the head that are shown, ``names``: what SQL calls them, ``types``: what it says
+    that they are.  ``order``: columns of the head, descending, NULLs first.  ``reads``: the schemas of the
+    tables that it names, ``recursive``: the heads that depend on themselves.
+    """
+
+    sql: str
+    rules: tuple[Rule, ...]
+    head: str
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    order: tuple[tuple[str, bool, bool], ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    reads: Mapping[str, Schema] = field(default_factory=dict)
+    recursive: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        """The program: a line for each rule."""
+        return "\n".join(rule.text for rule in self.rules)
+
+    @property
+    def places(self) -> tuple[Place | None, ...]:
+        """Of each rule in the SQL."""
+        return tuple(rule.place for rule in self.rules)
+
+    def holds_for(self, schemas: Mapping[str, Schema]) -> bool:
+        """Whether it is the translation for relations of these schemas too."""
+        same = all(schemas.get(name) == schema for name, schema in self.reads.items())
+        return same and not any(rule.head in schemas for rule in self.rules)
+
+
+def tables_of(schemas: Mapping[str, Schema]) -> tuple[dict[str, Table], dict[str, pa.Schema]]:
+    """Relations as the translation and as the binder know them."""
+    known, bound = {}, {}
+    for name, schema in schemas.items():
+        shown = schema.shown
+        columns = tuple(column.name for column in shown.columns)
+        may_be_null = frozenset(column.name for column in shown.columns if column.type.nullable)
+        written = dict(zip(columns, usable(columns), strict=True))
+        shape = Shape(None if schema.bag else tuple(written.values()))
+        known[name] = Table(written, may_be_null, shape)
+        bound[name] = shown.arrow
+    return known, bound
+
+
+def translated(
+    sql: str,
+    binder: Binder,
+    schemas: Mapping[str, Schema],
+    head: str,
+    *,
+    kept: bool = False,
+    taken: Collection[str] = (),
+) -> Translated:
+    """A SELECT over relations of these schemas.
+
+    ``taken``: names that no head may have.  ``kept``: LIMIT is a part of what is kept; else
+    it is one of reading, as ORDER BY is.
+    Raises SqlError.
+    """
+    tables, bound = tables_of(schemas)
+    plan = read_plan(sql, binder, bound)
+    read = _Reading(plan.node, tuple(range(len(plan.names)))) if kept else _reading(plan.node)
+    translation = Translation(plan, tables, head, _BAGS, taken)
+    types = types_of(read.node)
+    wanted = [f"order_{number + 1}" for number in range(len(types))]
+    for place, name in zip(read.shown, plan.names, strict=True):
+        wanted[place] = name
+    names = usable(wanted, [COPIES])
+    result = aggregates.whole(translation, read.node, head, names) or translation.result_head(
+        read.node, names, types
+    )
+    needed = translation.rules.needed(result.relation)
+    heads = {rule.head for rule in needed}
+    return Translated(
+        sql,
+        tuple(needed),
+        head,
+        tuple(result.columns[place] for place in read.shown),
+        plan.names,
+        plan.types,
+        tuple((names[_place(key)], key.descending, key.nulls_first) for key in read.order),
+        read.limit,
+        read.offset,
+        {name: schemas[name] for name in plan.tables},
+        frozenset(one for one in heads if any(one in rule.reads for rule in translation.rules.needed(one))),
+    )
+
+
+def _place(key: SortKey) -> int:
+    assert isinstance(key.expression, Column)
+    return key.expression.index
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A node without what is an affair of reading it; ``shown``: places of the columns that are asked for."""
+
+    node: Node
+    shown: tuple[int, ...]
+    order: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+
+def _reading(node: Node) -> _Reading:
+    """The node without the ORDER BY and LIMIT of an answer, and with the columns that it is ordered by."""
+    if isinstance(node, With):
+        read = _reading(node.body)
+        return replace(read, node=replace(node, body=read.node))
+    whole = _Reading(node, tuple(range(len(types_of(node)))))
+    shown = whole.shown
+    below: Node = node
+    if isinstance(below, Project) and isinstance(below.child, Ordered | Limit):
+        shown = tuple(one.index for one in below.expressions if isinstance(one, Column))
+        if len(set(shown)) < len(below.expressions):
+            return whole
+        below = below.child
+    limit, offset = None, 0
+    if isinstance(below, Limit):
+        limit, offset, below = below.limit, below.offset, below.child
+    if isinstance(below, Ordered) and all(isinstance(key.expression, Column) for key in below.keys):
+        return _Reading(below.child, shown, below.keys, limit, offset)
+    return _Reading(below, shown, (), limit, offset)
+
+
+def usable(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """Names as rules write them, none of them taken."""
+    found: list[str] = []
+    for name in names:
+        found.append(nearest_usable(name, [*taken, *found]))
+    return found

@@ -1,0 +1,307 @@
+"""`Translation`: a plan's nodes as bags of bodies, and the heads that they stand on.
+
+What joins, filters and projects stays in bodies; groups, distinct rows, windows and the inner side of EXISTS
+are heads.  A node's head is made once, however often the node is read; definitions (WITH) are read where they
+are named, unless that would repeat much.
+
+Invariants
+
+1. Bodies of a bag show columns of the same number and types.
+2. Each call of :meth:`Translation.bag` gives variables that no other has: a bag can be joined with itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lftj.errors import UnsupportedSqlError
+from lftj.sql.errors import unsupported
+from lftj.sql.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    Expression,
+    Node,
+    Ordered,
+    Place,
+    Plan,
+    Project,
+    Recall,
+    Scan,
+    Union,
+    Values,
+    Variable,
+    With,
+    types_of,
+)
+from lftj.sql.translation.bodies import (
+    Atom,
+    Bag,
+    Body,
+    Head,
+    Shape,
+    apart,
+    determined,
+    names_of,
+    projected,
+)
+from lftj.sql.translation.expressions import nullable
+from lftj.sql.translation.rules import Rules
+
+MOST_BODIES = 4
+"""Of a bag that is read as it is; with more it is a head."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known of a relation that SQL reads: its columns, with what rules call them, those that may hold
+    NULL, its shape.
+    """
+
+    columns: Mapping[str, str]
+    nullable: frozenset[str]
+    shape: Shape
+
+
+Bags = Mapping[type, Callable[["Translation", Any], Bag]]
+"""What gives the bags of nodes, by their class."""
+
+
+class Translation:
+    """One statement.
+
+    ``name``: that its result has; ``tables``: all relations by name; ``bags``: what nodes give that are not
+    among ``OWN``; ``taken``: names that no head may have.
+    """
+
+    def __init__(
+        self, plan: Plan, tables: Mapping[str, Table], name: str, bags: Bags, taken: Collection[str] = ()
+    ) -> None:
+        self.sql = plan.sql
+        self.tables = tables
+        self.rules = Rules(name, {name, *tables, *taken}, self.refusal)
+        self.rules.shapes.update({relation: table.shape for relation, table in tables.items()})
+        self.result = name
+        self._bags = {**OWN, **bags}
+        self._numbers = itertools.count()
+        self._heads: dict[object, Any] = {}
+        self._definitions: dict[int, Node | Head] = {}
+        self._names: dict[int, str] = {}
+        self._correlates: set[int] = set()
+
+    def refusal(self, place: Place | None, what: str, instead: str = "") -> UnsupportedSqlError:
+        return unsupported(self.sql, place, what, instead)
+
+    # -- variables and heads ------------------------------------------------------------------
+
+    def variable(
+        self, name: str, type_: str, may_be_null: bool = True, place: Place | None = None
+    ) -> Variable:
+        return Variable(next(self._numbers), name, type_, may_be_null, place)
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """What is made for a node or an expression of one, the first time."""
+        if key not in self._heads:
+            self._heads[key] = make()
+        return self._heads[key]
+
+    def head(
+        self,
+        wanted: str,
+        rows: Sequence[tuple[Body, Sequence[Expression]]],
+        *,
+        types: Sequence[str],
+        bag: bool = False,
+        names: Sequence[str] | None = None,
+        relation: str | None = None,
+        place: Place | None = None,
+    ) -> Head:
+        """A head of what bodies give: distinct tuples, of a bag all; one of a constant without columns."""
+        relation = relation or self.rules.name(wanted)
+        columns = tuple(
+            names or names_of(rows[0][1] if rows else [Constant(None, type_) for type_ in types])
+        ) or ("c1",)
+        shown = tuple(types) or ("INTEGER",)
+        may_be_null = [False] * len(columns)
+        for body, values in rows:
+            values = tuple(map(_shown, values)) or (Constant(1, "INTEGER"),)
+            for each in apart(body.showing(values)):
+                self.rules.add(
+                    relation, list(zip(columns, each.columns, strict=True)), each, bag=bag, place=place
+                )
+                for number, of in enumerate(each.columns):
+                    may_be_null[number] |= nullable(of)
+        self.rules.shapes.setdefault(relation, Shape(None if bag else columns))
+        return Head(relation, columns, shown, tuple(may_be_null))
+
+    def read(self, head: Head, n_shown: int | None = None) -> Body:
+        """A body that reads a head, of which it shows the first columns."""
+        found = [
+            self.variable(name, type_, may_be_null)
+            for name, type_, may_be_null in zip(head.columns, head.types, head.nullable, strict=True)
+        ]
+        atom = Atom(head.relation, tuple(zip(head.columns, found, strict=True)))
+        return Body((atom,), (), tuple(found[:n_shown]))
+
+    def materialised(self, wanted: str, bag: Bag, types: Sequence[str], place: Place | None = None) -> Body:
+        """A bag as one body: itself, or a head of its rows."""
+        bag = [each for body in bag for each in apart(body)]
+        if not bag:
+            return self.nothing(types)
+        if len(bag) == 1:
+            return bag[0]
+        return self.read(self._rows_head(wanted, bag, types, place), len(types))
+
+    def _rows_head(self, wanted: str, bag: Bag, types: Sequence[str], place: Place | None = None) -> Head:
+        rows = [(body, body.columns) for body in bag]
+        single = len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)
+        return self.head(wanted, rows, types=types, bag=not single, place=place)
+
+    def types_of(self, node: Node) -> tuple[str, ...]:
+        """The types of a node's columns."""
+        return self.once((node, "types"), lambda: types_of(node))
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def bag(self, node: Node) -> Bag:
+        """What a node gives."""
+        found = self._bags[type(node)](self, node)
+        if len(found) <= MOST_BODIES or isinstance(node, Values):
+            return found
+        types = self.types_of(node)
+        head = self.once((node, "rows"), lambda: self._rows_head("rows", found, types))
+        return [self.read(head, len(types))]
+
+    def _scan(self, node: Scan) -> Bag:
+        table = self.tables[node.table]
+        shown: list[Expression] = []
+        terms: list[tuple[str, Variable]] = []
+        for name, type_ in zip(node.columns, node.types, strict=True):
+            if name is None:
+                shown.append(_ROW)
+            else:
+                of = self.variable(name, type_, name in table.nullable, node.place)
+                terms.append((table.columns[name], of))
+                shown.append(of)
+        if not terms:
+            first = next(iter(table.columns.values()))
+            terms = [(first, self.variable(first, "", False))]
+        return [Body((Atom(node.table, tuple(terms), node.place),), (), tuple(shown))]
+
+    def _values(self, node: Values) -> Bag:
+        below = [Body()] if node.child is None else self.bag(node.child)
+        return [each for row in node.rows for each in projected(below, row)]
+
+    def _project(self, node: Project) -> Bag:
+        return self._asked(projected(self.bag(node.child), node.expressions))
+
+    def _asked(self, bag: Bag) -> Bag:
+        """A bag whose columns are read.  Raises UnsupportedSqlError for numbers of rows among them."""
+        if any(one == _ROW for body in bag for one in body.columns):
+            raise self.refusal(None, "rowid", "load the numbers of rows as a column")
+        return bag
+
+    def _union(self, node: Union) -> Bag:
+        both = self.bag(node.left) + self.bag(node.right)
+        return both if node.all else self.distinct(node, both)
+
+    def distinct(self, node: Node, bag: Bag) -> Bag:
+        """The distinct rows of a node's bag."""
+        types = self.types_of(node)
+        if not bag or (len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)):
+            return bag
+        rows = [(body, body.columns) for body in self._asked(bag)]
+        head = self.once((node, "distinct"), lambda: self.head("distinct", rows, types=types))
+        return [self.read(head, len(types))]
+
+    def _ordered(self, node: Ordered) -> Bag:
+        return self.bag(node.child)  # an order is one of answers
+
+    # -- definitions ------------------------------------------------------------------------------
+
+    def _with(self, node: With) -> Bag:
+        self._definitions[node.number] = node.definition
+        self._names[node.number] = node.name
+        if node.correlates:
+            self._correlates.add(node.number)
+        return self.bag(node.body)
+
+    def _recall(self, node: Recall) -> Bag:
+        definition = self._definitions[node.number]
+        if isinstance(definition, Head):
+            return [self.read(definition, len(node.types))]
+        found = self.bag(definition)
+        if node.number not in self._correlates and (
+            len(found) > 1 or len(found[0].atoms) > 1 if found else False
+        ):
+            head = self.once(
+                (definition, "definition"),
+                lambda: self._rows_head(self._names[node.number], found, node.types),
+            )
+            found = [self.read(head, len(node.types))]
+        if node.number not in self._correlates:
+            return found
+        return [replace(body, rows=(*body.rows, (node.number, body.columns))) for body in found]
+
+    def define(self, number: int, head: Head) -> None:
+        """What a definition is from now on."""
+        self._definitions[number] = head
+
+    def distinct_of(self, number: int) -> tuple[int, tuple[int, ...]] | None:
+        """The definition whose distinct rows this one has, and the places of the columns."""
+        node = self._definitions.get(number)
+        if not isinstance(node, Aggregate) or node.calls or not isinstance(node.child, Recall):
+            return None
+        places = [one.index for one in node.groups if isinstance(one, Column)]
+        if len(places) < len(node.groups) or not self.is_correlated(node.child.number):
+            return None
+        return node.child.number, tuple(places)
+
+    def is_correlated(self, number: int) -> bool:
+        return number in self._correlates
+
+    # -- the result -------------------------------------------------------------------------------
+
+    def result_head(self, node: Node, names: Sequence[str], types: Sequence[str]) -> Head:
+        """The head with the name of the result: its rows, as often as SQL has them."""
+        bag = self.bag(node)
+        single = len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)
+        rows = [(body, body.columns) for body in bag]
+        if not rows:  # nothing, whatever the data
+            nothing = self.nothing(types)
+            rows = [(nothing, nothing.columns)]
+        return self.head(self.result, rows, types=types, bag=not single, names=names, relation=self.result)
+
+    def nothing(self, types: Sequence[str]) -> Body:
+        """A body without rows, of columns of these types."""
+        head = self.once(
+            "one", lambda: self.head("one", [(Body(), (Constant(1, "INTEGER"),))], types=("INTEGER",))
+        )
+        body = self.read(head)
+        (one,) = body.columns
+        never = replace(body, tests=(Compare("<", one, Constant(1, "INTEGER")),))
+        return never.showing(Constant(None, type_) for type_ in types)
+
+
+_ROW = Call("rowid", (), "BIGINT")
+"""The number of a table's row, which DuckDB shows where no column is read; nobody may ask for it."""
+
+
+def _shown(of: Expression) -> Expression:
+    return Constant(0, "BIGINT") if of == _ROW else of
+
+
+OWN: Bags = {
+    Scan: Translation._scan,
+    Values: Translation._values,
+    Project: Translation._project,
+    Union: Translation._union,
+    Ordered: Translation._ordered,
+    With: Translation._with,
+    Recall: Translation._recall,
+}

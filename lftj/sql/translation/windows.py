@@ -1,0 +1,227 @@
+"""OVER, QUALIFY, DISTINCT ON, and LIMIT where it is not the answer's: heads with windows.
+
+A head has the windows of one PARTITION BY and ORDER BY, over the rows of the head before it.
+``row_number() ... <= k`` keeps the first k rows of each partition, which a change costs O(log n)
+(docs/language.md).
+
+Source: SQL:2003, 4.14.9 (windowed tables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lftj.sql.nodes import (
+    Case,
+    Cast,
+    Column,
+    Compare,
+    Constant,
+    Distinct,
+    Expression,
+    Filter,
+    Limit,
+    Node,
+    Ordered,
+    SortKey,
+    Window,
+    WindowCall,
+)
+from lftj.sql.translation.bodies import Bag, Body, Head, Shape, filtered, names_of
+from lftj.sql.translation.expressions import folded, nullable, over
+from lftj.sql.translation.rules import WindowTerm
+from lftj.sql.translation.translating import Translation
+from lftj.sql.types import kind
+
+_NAMES = {
+    **{name: name for name in ("row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist")},
+    **{name: name for name in ("lag", "lead", "sum", "avg", "min", "max")},
+    "rank_dense": "dense_rank",
+    "first_value": "first",
+    "last_value": "last",
+    "nth_value": "nth",
+    "sum_no_overflow": "sum",
+    "mean": "avg",
+    "count_star": "count",
+    "count": "count",
+    "first": "first",
+    "last": "last",
+}
+_ORDERED = ("row_number", "rank", "dense_rank", "rank_dense", "ntile", "percent_rank", "cume_dist")
+_NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count", "count_star", "rank_dense")
+_FRAMED = ("count", "sum", "avg", "min", "max", "first", "last", "nth")
+
+
+def windowed(t: Translation, node: Window) -> Bag:
+    """The bag of a window: the child's columns and a value for each call."""
+    return [_read(t, node, t.once(node, lambda: _heads(t, node, None)))]
+
+
+def tested(t: Translation, node: Filter) -> Bag:
+    """The bag of a filter."""
+    if isinstance(node.child, Window):
+        return filtered_window(t, node.child, node.conditions)
+    return filtered(t.bag(node.child), node.conditions)
+
+
+def filtered_window(t: Translation, node: Window, conditions: Sequence[Expression]) -> Bag:
+    """A window whose rows are tested: of ``row_number() <= k`` the first k are all that is kept."""
+    n_child = len(t.types_of(node.child))
+    if len(node.calls) == 1 and node.calls[0].function == "row_number" and node.calls[0].order:
+        for place, test in enumerate(conditions):
+            most = _most(test, n_child)
+            if most is not None:
+                rest = (*conditions[:place], *conditions[place + 1 :])
+                head = t.once((node, most), lambda most=most: _heads(t, node, most))  # type: ignore[misc]
+                return filtered([_read(t, node, head)], rest)
+    return filtered(t.bag(node), conditions)
+
+
+def _most(test: Expression, place: int) -> int | None:
+    """The k of ``n <= k``."""
+    if not isinstance(test, Compare) or not isinstance(test.left, Column) or test.left.index != place:
+        return None
+    of = test.right
+    if not isinstance(of, Constant) or not isinstance(of.value, int):
+        return None
+    most = {"<=": of.value, "<": of.value - 1, "=": of.value if of.value == 1 else None}.get(test.operator)
+    return most if most is not None and most >= 1 else None
+
+
+def _read(t: Translation, node: Window, head: Head) -> Body:
+    return t.read(head, len(t.types_of(node)))
+
+
+def _heads(t: Translation, node: Window, most: int | None) -> Head:
+    """The heads of the calls, one for each window, and the last of them."""
+    types = t.types_of(node.child)
+    body = t.materialised("rows", t.bag(node.child), types)
+    n_child = len(types)
+    waiting = list(enumerate(node.calls))
+    places: list[int] = []
+    found: Head | None = None
+    while waiting:
+        window = _window(waiting[0][1], types)
+        here = [(number, call) for number, call in waiting if _window(call, types) == window]
+        waiting = [one for one in waiting if one not in here]
+        columns = body.columns[:n_child]
+        terms, targets = [], []
+        for _, call in here:
+            term = _term(t, call, columns, most)
+            terms.append(term)
+            targets.append(term.target)
+        shown = (*body.columns, *targets)
+        relation = t.rules.name("windows")
+        names = names_of(shown)
+        t.rules.add(
+            relation,
+            list(zip(names, shown, strict=True)),
+            body,
+            bag=True,
+            windows=terms,
+            place=here[0][1].place,
+        )
+        t.rules.shapes[relation] = Shape(None)
+        may_be_null = tuple(nullable(one) for one in shown)
+        found = Head(relation, tuple(names), tuple(one.type for one in shown), may_be_null)
+        places += [number for number, _ in here]
+        body = t.read(found)
+    assert found is not None
+    order = [*range(n_child), *(n_child + places.index(number) for number in range(len(node.calls)))]
+    return Head(
+        found.relation,
+        tuple(found.columns[place] for place in order),
+        tuple(found.types[place] for place in order),
+        tuple(found.nullable[place] for place in order),
+    )
+
+
+def _window(call: WindowCall, types: Sequence[str]) -> tuple[tuple[Expression, ...], tuple[SortKey, ...]]:
+    """Partition and order.  Rules ask for one of them: what numbers rows in no order takes any."""
+    partition, order = call.partition, call.order
+    if not order and (call.function in _ORDERED or call.function in ("lag", "lead")):
+        order = tuple(SortKey(Column(place, type_)) for place, type_ in list(enumerate(types))[:1])
+    return partition or (() if order else (Constant(1, "INTEGER"),)), order
+
+
+def _term(t: Translation, call: WindowCall, columns: Sequence[Expression], most: int | None) -> WindowTerm:
+    name = _NAMES.get(call.function)
+    if name is None:
+        raise t.refusal(call.place, f"the window {call.function}()")
+    arguments = [over(_argument(call, one), columns) for one in call.arguments]
+    frame = call.frame if name in _FRAMED else None
+    if call.function in ("count", "count_star") and call.condition is not None:
+        counted = call.arguments[0] if call.arguments else Constant(1, "BIGINT")
+        kept = Case(((call.condition, counted),), Constant(None, counted.type), counted.type)
+        arguments = [over(kept, columns)]
+    if name in ("lag", "lead"):
+        offset, default = (*arguments[1:], Constant(1, "BIGINT"), None)[:2]
+        if not isinstance(offset, Constant) or not isinstance(offset.value, int) or offset.value < 0:
+            raise t.refusal(call.place, f"{name}() by what is no literal")
+        arguments = [arguments[0], offset] + ([default] if default is not None else [])
+    partition, order = _window(call, [one.type for one in columns])
+    target = t.variable(call.function, call.type, call.function not in _NUMBERS, call.place)
+    if most is not None:
+        name, arguments = "top", [Constant(most, "BIGINT")]
+    return WindowTerm(
+        target,
+        name,
+        tuple(arguments),
+        tuple(over(one, columns) for one in partition),
+        tuple(replace(key, expression=over(key.expression, columns)) for key in order),
+        frame,
+    )
+
+
+def _argument(call: WindowCall, of: Expression) -> Expression:
+    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
+        of = Cast(of, "INTEGER")
+    if call.condition is None or of is not call.arguments[0]:
+        return of
+    return folded(Case(((call.condition, of),), Constant(None, of.type), of.type))
+
+
+# -- the first rows ----------------------------------------------------------------------------------
+
+
+def distinct(t: Translation, node: Distinct) -> Bag:
+    """Distinct rows; of DISTINCT ON the first row of each of the targets, in the order."""
+    if not node.targets:
+        return t.distinct(node, t.bag(node.child))
+    return _first(t, node, node.child, node.targets, node.order, 1, 0)
+
+
+def limited(t: Translation, node: Limit) -> Bag:
+    """LIMIT within a statement: so many rows in the order below it, or in that of the columns."""
+    child, order = node.child, tuple[SortKey, ...]()
+    if isinstance(child, Ordered):
+        order = child.keys
+        child = child.child
+    if node.limit == 0:
+        return []
+    if node.limit is None and not node.offset:
+        return t.bag(child)
+    return _first(t, node, child, (), order, node.limit, node.offset)
+
+
+def _first(
+    t: Translation,
+    node: Node,
+    child: Node,
+    partition: tuple[Expression, ...],
+    order: tuple[SortKey, ...],
+    limit: int | None,
+    offset: int,
+) -> Bag:
+    types = t.types_of(child)
+    keys = order or tuple(SortKey(Column(place, type_)) for place, type_ in enumerate(types))
+    call = WindowCall("row_number", (), partition, keys, "BIGINT")
+    window = t.once((node, "window"), lambda: Window(child, (call,)))
+    number = Column(len(types), "BIGINT")
+    tests: list[Expression] = []
+    if limit is not None:
+        tests.append(Compare("<=", number, Constant(offset + limit, "BIGINT")))
+    if offset:
+        tests.append(Compare(">", number, Constant(offset, "BIGINT")))
+    return [body.showing(body.columns[:-1]) for body in filtered_window(t, window, tests)]

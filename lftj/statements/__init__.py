@@ -1,0 +1,1 @@
+"""What is given where SQL is taken, as DuckDB's SQL: texts of any dialect, frames, values of parameters."""

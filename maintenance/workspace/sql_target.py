@@ -1,0 +1,66 @@
+"""`SqlTarget`: what the SQL of one transaction reads, and what it must not.
+
+Invariants
+
+1. All statements of a transaction read one state, that of its first statement.
+2. What they have read is as it was when the transaction is committed, or the commit raises ConflictError.
+3. A statement does not read what the transaction has changed: it raises TransactionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lftj.errors import ConflictError, TransactionError
+from lftj.language.diagnostics import quoted_list
+from lftj.sql.reading.binder import Binder
+from lftj.storage.relation_version import RelationVersion
+from lftj.values.schema import Schema
+from maintenance.strategies.strategy import Versions
+from maintenance.workspace.snapshot import Snapshot
+
+
+class Staging(Protocol):
+    """A transaction, as SQL changes it."""
+
+    @property
+    def changing(self) -> set[str]:
+        """The relations of which changes are staged, and the heads that follow them."""
+
+    def refuse_head(self, name: str) -> None: ...
+
+    def apply(self, relation: str, zset: Any) -> None: ...
+
+
+class SqlTarget:
+    """Of one transaction.  ``state``: the workspace as it is when the first statement comes."""
+
+    def __init__(
+        self, staging: Staging, state: Snapshot, schemas: Mapping[str, Schema], binder: Binder
+    ) -> None:
+        self.binder, self.schemas = binder, schemas
+        self.refuse_head, self.apply = staging.refuse_head, staging.apply
+        self._staging, self._state = staging, state
+        self._read: dict[str, RelationVersion] = {}
+
+    def read(self, sql: str, names: set[str]) -> pa.Table:
+        """The rows of a SELECT.  Raises as `Database.sql`, and TransactionError."""
+        if changed := names & self._staging.changing:
+            raise TransactionError(
+                f"the statement reads {quoted_list(sorted(changed), 'and')}, which the transaction has"
+                " changed already: SQL in a transaction reads what was there before it; commit first"
+            )
+        self._read.update((name, self._state.versions[name]) for name in names)
+        return self._state.sql(sql)
+
+    def refuse_conflict(self, versions: Versions) -> None:
+        """Raise ConflictError where what was read is not what is there."""
+        for name, version in self._read.items():
+            if versions.get(name) is not version:
+                raise ConflictError(
+                    f"{name!r} was changed by another transaction after a statement of this one had read it:"
+                    " nothing was committed; run the statements again"
+                )

@@ -1,0 +1,56 @@
+"""Comparisons of a rule that mean the same in Spark: of whole numbers, texts and dates, and tests for NULL.
+
+Floats are left out (NaN), and decimals and moments (scales, zones): a rule decides on those.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DateType, IntegralType, StringType
+
+from lftj.language.syntax import Comparison, Constant, Variable
+
+_OPERATORS: dict[str, Callable[[Column, Any], Column]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_MOST = 2**63
+
+
+def condition(literal: object, of: Mapping[str, tuple[Column, DataType]]) -> Column | None:
+    """A literal over variables, of which column and type are given; None: it is no such comparison."""
+    if not isinstance(literal, Comparison):
+        return None
+    left, right = literal.left, literal.right
+    if literal.tests_null:
+        if not isinstance(left, Variable) or left.name not in of:
+            return None
+        column, _ = of[left.name]
+        return column.isNull() if literal.operator == "<=>" else column.isNotNull()
+    one, other = _side(left, of), _side(right, of)
+    if literal.operator not in _OPERATORS or one is None or other is None or one[1] is not other[1]:
+        return None
+    return _OPERATORS[literal.operator](one[0], other[0])
+
+
+def _side(of: object, columns: Mapping[str, tuple[Column, DataType]]) -> tuple[Column, type] | None:
+    if isinstance(of, Variable) and of.name in columns:
+        column, type_ = columns[of.name]
+        for kind in (IntegralType, StringType, DateType):
+            if isinstance(type_, kind):
+                return column, kind
+    if isinstance(of, Constant):
+        if isinstance(of.value, str):
+            return F.lit(of.value), StringType
+        if isinstance(of.value, int) and not isinstance(of.value, bool) and -_MOST <= of.value < _MOST:
+            return F.lit(of.value), IntegralType
+    return None

@@ -1,0 +1,124 @@
+"""A SELECT over DataFrames as rules, by the translator of :mod:`lftj.sql`; nothing is run.
+
+DuckDB binds the text over the names and types of the DataFrames.  A column of a type that can't be joined on
+is text to it: what reads the column is refused when its DataFrame is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lftj.errors import SourceError, UnsupportedTypeError, UnusableNameError
+from lftj.language.parser import parse
+from lftj.language.strata import atoms_of
+from lftj.sql.errors import unsupported
+from lftj.sql.reading.binder import Binder
+from lftj.sql.translation.rules import Rule
+from lftj.sql.translation.translated import Translated, translated, usable
+from lftj.values.domains import Domains
+from lftj.values.names import nearest_usable
+from lftj.values.schema import Column, ColumnType, Schema, copy_column
+from spark_bridge.placing.schemas import column_names, column_type
+
+HEAD = "answer"
+
+
+def select_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
+    """A SELECT over DataFrames, whose rows count as often as they are there.
+
+    Raises SqlError, UnsupportedSqlError for what needs all rows again and again, and SourceError; ImportError
+    without DuckDB.
+    """
+    found = _translated(sql, relations, bags=True)
+    _refuse_recursion(found)
+    return found
+
+
+def kept_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
+    """A SELECT over DataFrames without equal rows, as a program that a state keeps.
+
+    Raises as :func:`select_rules` does, and UnsupportedSqlError for what is not kept.
+    """
+    found = _translated(sql, relations, bags=False)
+    _refuse_recursion(found)
+    for atom in (atom for rule in parse(found.text).rules for atom in atoms_of(rule.body)):
+        if atom.relation in relations:
+            columns = relations[atom.relation].columns
+            for column, written in zip(columns, usable(columns), strict=True):
+                if column != written and written in [named.name for named in atom.names]:
+                    raise UnusableNameError(
+                        f"relation {atom.relation!r}: column {column!r} can't be kept under a name that no"
+                        f" rule can write: rename it with toDF(), as in {written!r}"
+                    )
+    if found.order or found.limit is not None or found.offset:
+        raise unsupported(sql, None, "ORDER BY or LIMIT in what is kept", "order what table() gives")
+    for rule in found.rules:
+        for there, what, instead in (
+            (rule.windows, "a window or LIMIT in what is kept", "take join_sql of the relations"),
+            (rule.defaults, "an aggregate without GROUP BY in what is kept", "group by a column"),
+            (rule.bag, "what has equal rows", "write SELECT DISTINCT, or show a key of each table"),
+            (not rule.reads, "a row of constants in what is kept", "load it as a relation"),
+        ):
+            if there:
+                raise unsupported(sql, rule.place, what, instead)
+    return found
+
+
+def _translated(sql: str, relations: Mapping[str, DataFrame], *, bags: bool) -> Translated:
+    column_names(relations)
+    for names, where in (
+        (list(relations), "relations"),
+        *((frame.columns, f"relation {name!r}") for name, frame in relations.items()),
+    ):
+        once: dict[str, str] = {}
+        for name in names:
+            other = once.setdefault(name.lower(), name)
+            if other != name:
+                raise SourceError(f"{where}: {other!r} and {name!r} are one name in SQL: rename one")
+    schemas = {name: _schema(name, frame, bags) for name, frame in relations.items()}
+    head = HEAD
+    while head in relations:
+        head += "_"
+    found = translated(sql, _binder(), schemas, head)
+    for name in relations:
+        if nearest_usable(name) != name and any(name in rule.reads for rule in found.rules):
+            raise UnusableNameError(
+                f"relation {name!r} cannot be named in a rule: give it as {nearest_usable(name)!r}"
+            )
+    return found
+
+
+@functools.cache
+def _binder() -> Binder:
+    return Binder()
+
+
+def _schema(name: str, frame: DataFrame, bag: bool) -> Schema:
+    domains = Domains()
+    columns = []
+    for field in frame.schema:
+        try:
+            arrow = column_type(name, field.name, field.dataType)
+        except UnsupportedTypeError:
+            arrow = pa.string()
+        columns.append(Column(field.name, ColumnType(domains.of(arrow), arrow, field.nullable)))
+    return Schema((*columns, copy_column(domains)) if bag else tuple(columns), bag=bag)
+
+
+def _refuse_recursion(found: Translated) -> None:
+    waiting = {rule.head for rule in found.rules}
+    last: dict[str, Rule] = {rule.head: rule for rule in found.rules}
+    for rule in found.rules:
+        if rule.reads & waiting:
+            raise unsupported(
+                found.sql,
+                rule.place,
+                "WITH RECURSIVE in Spark",
+                "its rows can't be found part by part; take lftj.Database on collected rows",
+            )
+        if last[rule.head] is rule:
+            waiting.discard(rule.head)

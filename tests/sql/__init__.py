@@ -1,0 +1,1 @@
+"""SELECTs beside DuckDB: a corpus of texts over small tables, and other engines' tests with their answers."""

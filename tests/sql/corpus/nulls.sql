@@ -1,0 +1,104 @@
+-- name: is null
+select a from r where b is null;
+
+-- name: or null
+select a from r where b > 10 or a = 3;
+
+-- name: not or
+select a from r where not (b > 10 or a = 1);
+
+-- name: not and
+select a, b from r where not (b > 10 and a < 4);
+
+-- name: in list
+select a from r where b in (10, 20);
+
+-- name: not in list
+select a from r where b not in (10, 20);
+
+-- name: in list with null
+select a from r where b in (10, null);
+
+-- name: not in list with null
+select a from r where b not in (10, null);
+
+-- name: in list of columns
+select a, b from r where 10 in (a, b, a + b);
+
+-- name: between
+select a from r where b between 5 and 10;
+
+-- name: not between
+select a from r where b not between 5 and a * 10;
+
+-- name: truth values
+select a, b, b > 10 x, not (b > 10) y, b > 10 and a > 1 z, b > 10 or a > 1 w from r;
+
+-- name: is true
+select a, b from r where (b > 10) is not true;
+
+-- name: is unknown
+select a, b from r where (b > 10 or a > 100) is null;
+
+-- name: distinct from
+select a, b from r where b is distinct from 10;
+
+-- name: not distinct from null
+select a, b from r where b is not distinct from null;
+
+-- name: equals itself
+select a, b from r where b = b;
+
+-- name: case
+select a, case when b > 10 then 'big' when b is null then 'none' else 'small' end k from r;
+
+-- name: case of a value
+select a, case b when 10 then 'ten' when null then 'never' else 'other' end k from r;
+
+-- name: case without else
+select a, case when b > 10 then a end k from r;
+
+-- name: cases of columns
+select case when a > b then a when a < b then b else -1 end x, case when f then p when x > 1 then q else x end y from e, m;
+
+-- name: case that guards
+select a, case when a <> 2 then b % (a - 2) else 0 end k from e;
+
+-- name: case as a condition
+select a from r where case when b is null then a = 3 when b > 10 then a = 4 else b = 5 end;
+
+-- name: coalesce
+select coalesce(b, a, 0) x from r;
+
+-- name: coalesce of types
+select coalesce(p, q, x) v, coalesce(g, 'none') t from m;
+
+-- name: coalesce in a join
+select r.b, s.d from r join s on coalesce(r.a, 0) = coalesce(s.c, 0);
+
+-- name: nullif
+select nullif(b, 10) x, coalesce(nullif(a, 1), -1) y from r;
+
+-- name: ifnull and if
+select ifnull(b, 0) x, if(b > 10, a, -a) y from r;
+
+-- name: null literals
+select a, null n, b + null m, coalesce(null, b) c from r;
+
+-- name: null comparison
+select a from r where b = null;
+
+-- name: booleans
+select k, f, not f nf, f and k > 1 af, f or k > 1 of_, f is true t from m;
+
+-- name: boolean column as a condition
+select k, p from m where f;
+
+-- name: boolean column joined
+select x.k, y.k yk from m x join m y on x.f = y.f and x.k < y.k;
+
+-- name: null in arithmetic
+select a + b s, a - b d, a * b p, -b n, abs(b - 15) m from r;
+
+-- name: greatest and least
+select greatest(a, b) g, least(a, b, 7) l from r;

@@ -1,0 +1,209 @@
+"""`TABLES`: the small tables of the corpus, in DuckDB, as Arrow, and with random changes.
+
+They are dense: few values, so that rows meet, many equal rows where a table is a bag, NULLs wherever a column
+has them.  A change erases rows that are there and inserts rows of the same pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        columns: Name, DuckDB's type, and the values that random rows have there; None among them: it may be
+            NULL.
+        rows: At first.
+        bag: Whether equal rows may be in it.
+        key: Whether the first column's values differ.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str, tuple[Any, ...]], ...]
+    rows: tuple[Row, ...]
+    bag: bool = True
+    key: bool = False
+
+    @property
+    def not_null(self) -> list[str]:
+        return [name for name, _, pool in self.columns if None not in pool]
+
+    @property
+    def declaration(self) -> str:
+        columns = (f"{n} {t}" + (" not null" if n in self.not_null else "") for n, t, _ in self.columns)
+        return f"create table {self.name} ({', '.join(columns)})"
+
+    def draw(self, random: Random) -> Row:
+        return tuple(random.choice(pool) for _, _, pool in self.columns)
+
+    def options(self) -> dict[str, Any]:
+        """What ``Database.load`` takes."""
+        nullable = len(self.not_null) < len(self.columns)
+        options: dict[str, Any] = {"nulls": "keep", "not_null": self.not_null} if nullable else {}
+        return options | ({"bag": True} if self.bag else {})
+
+
+_SMALL = (1, 2, 3, 4, 5)
+_TENS = (5, 7, 10, 11, 20, None)
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "r",
+            (("a", "bigint", (*_SMALL, None)), ("b", "bigint", _TENS)),
+            ((1, 10), (2, 20), (3, None), (None, 5), (4, 20), (4, 20), (1, 10), (1, 7)),
+        ),
+        Table(
+            "s",
+            (("c", "bigint", (*_SMALL, None)), ("d", "bigint", _TENS)),
+            ((1, 10), (1, 11), (2, None), (5, 20), (None, 7), (1, 10)),
+        ),
+        Table(
+            "e",
+            (("a", "bigint", _SMALL), ("b", "bigint", _SMALL)),
+            ((1, 2), (2, 3), (3, 1), (4, 5), (2, 5)),
+            bag=False,
+        ),
+        Table(
+            "dt",
+            (("d", "date", ("2025-12-31", "2026-01-31", "2026-02-03", "2028-02-29")),),
+            (("2026-01-31",), ("2026-02-03",)),
+            bag=False,
+        ),
+        Table("tx", (("t", "varchar", ("abc", "xyz", "a", "ab", "")),), (("abc",), ("xyz",)), bag=False),
+        Table(
+            "m",
+            (
+                ("k", "bigint", (1, 2, 3)),
+                ("g", "varchar", ("abc", "b", "a_c", "5%", "", "äöü", None)),
+                ("p", "decimal(12, 2)", ("0.00", "1.50", "-2.25", "1000.10", None)),
+                ("q", "integer", (0, 1, 2, -3, None)),
+                ("x", "double", (0.1, 0.5, -1.25, 1e10, None)),
+                ("f", "boolean", (True, False, None)),
+                ("day", "date", ("2026-01-01", "2026-01-31", "2024-02-29", None)),
+                ("moment", "timestamp", ("2026-01-01 00:00:00", "2026-01-02 13:30:05.25", None)),
+            ),
+            (
+                (1, "abc", "1.50", 2, 0.1, True, "2026-01-01", "2026-01-01 00:00:00"),
+                (1, "abc", "1.50", 2, 0.1, True, "2026-01-01", "2026-01-01 00:00:00"),
+                (1, "b", "0.00", 1, 0.5, False, "2026-01-31", None),
+                (2, None, "-2.25", None, 1e10, None, None, "2026-01-02 13:30:05.25"),
+                (2, "a_c", None, 0, None, True, "2024-02-29", "2026-01-01 00:00:00"),
+                (3, "5%", "1000.10", -3, -1.25, False, None, None),
+                (3, "", "1.50", 2, 0.5, None, "2026-01-31", "2026-01-02 13:30:05.25"),
+            ),
+        ),
+        Table(
+            "emp",
+            (
+                ("id", "bigint", tuple(range(1, 13))),
+                ("name", "varchar", ("ann", "bob", "ada", "carl", "Eve")),
+                ("dept", "bigint", (1, 2, 3, None)),
+                ("salary", "decimal(9, 2)", ("1000.00", "1500.50", "2000.00", None)),
+                ("boss", "bigint", (1, 2, 3, None)),
+                ("hired", "date", ("2025-11-30", "2025-12-24", "2026-01-01", "2026-01-15")),
+            ),
+            (
+                (1, "ann", 1, "2000.00", None, "2025-11-30"),
+                (2, "bob", 1, "1500.50", 1, "2025-12-24"),
+                (3, "ada", 2, "2000.00", 1, "2026-01-01"),
+                (4, "carl", 2, "1000.00", 3, "2026-01-01"),
+                (5, "Eve", 3, "1500.50", 3, "2026-01-15"),
+                (6, "bob", 1, "1500.50", 2, "2026-01-15"),
+                (7, "ada", None, None, 2, "2025-12-24"),
+            ),
+            bag=False,
+            key=True,
+        ),
+        *(
+            Table(
+                name,
+                (
+                    ("t", "bigint", tuple(range(8))),
+                    ("id", "bigint", tuple(range(4))),
+                    ("broker_id", "bigint", (1, 2, 3)),
+                    ("volume", "bigint", (1, 5, 10, 100)),
+                    ("price", "bigint", (90, 95, 100, 105, 120)),
+                ),
+                rows,
+            )
+            for name, rows in (
+                ("bids", ((0, 0, 1, 10, 95), (1, 1, 2, 5, 100), (2, 2, 1, 100, 90), (3, 3, 3, 1, 105))),
+                ("asks", ((0, 0, 1, 5, 105), (1, 1, 2, 100, 120), (2, 2, 3, 10, 100), (2, 2, 3, 10, 100))),
+            )
+        ),
+    )
+}
+
+
+class Tables:
+    """The tables in DuckDB, which holds what is so."""
+
+    def __init__(self, filled: bool = True) -> None:
+        self.connection = duckdb.connect()
+        self.connection.execute("set threads = 1")
+        for table in TABLES.values():
+            self.connection.execute(table.declaration)
+            if filled:
+                self.insert(table, table.rows)
+
+    def arrow(self, table: Table, rows: list[Row] | tuple[Row, ...] | None = None) -> pa.Table:
+        """All rows, or these, of DuckDB's types."""
+        if rows is None:
+            return plain(self.connection.sql(f"from {table.name}").to_arrow_table())
+        self.connection.execute(f"create or replace temp table given as from {table.name} limit 0")
+        if rows:
+            marks = ", ".join("?" for _ in table.columns)
+            self.connection.executemany(f"insert into given values ({marks})", rows)
+        return plain(self.connection.sql("from given").to_arrow_table())
+
+    def insert(self, table: Table, rows: list[Row] | tuple[Row, ...]) -> None:
+        marks = ", ".join("?" for _ in table.columns)
+        self.connection.executemany(f"insert into {table.name} values ({marks})", rows)
+
+    def erase(self, table: Table, row: Row) -> None:
+        """One of the rows that equal this one."""
+        same = " and ".join(f"{name} is not distinct from ?" for name, _, _ in table.columns)
+        self.connection.execute(
+            f"delete from {table.name} where rowid = (select min(rowid) from {table.name} where {same})", row
+        )
+
+    def rows(self, table: Table) -> list[Row]:
+        return self.connection.execute(f"select * from {table.name} order by all").fetchall()
+
+    def change(self, table: Table, random: Random, most: int = 3) -> tuple[list[Row], list[Row]]:
+        """Erases and inserts some rows here; those erased and those inserted."""
+        here = self.rows(table)
+        erased = random.sample(here, min(len(here), random.randint(0, most)))
+        for row in erased:
+            self.erase(table, row)
+            here.remove(row)
+        inserted: list[Row] = []
+        for _ in range(random.randint(0, most)):
+            row = random.choice(erased) if erased and random.random() < 0.2 else table.draw(random)
+            self.insert(table, [row])
+            now = self.rows(table)
+            added = next(x for x in now if now.count(x) > here.count(x))
+            if (not table.bag and added in here) or (table.key and any(added[0] == x[0] for x in here)):
+                self.erase(table, added)
+                continue
+            inserted.append(added)
+            here.append(added)
+        return erased, inserted
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """With strings of the plain kind and one chunk a column."""
+    fields = [pa.field(f.name, pa.string() if f.type == pa.string_view() else f.type) for f in table.schema]
+    return table.cast(pa.schema(fields)).combine_chunks()

@@ -1,0 +1,113 @@
+"""oracle: a view of each text of the corpus has DuckDB's rows after every one of some random transactions.
+
+Rows come and go in all tables that the text reads; texts take turns with the strategies, and ``LFTJ_SEED``
+asks for other changes.  Where DuckDB fails over the changed tables, the transaction fails and leaves the view
+and the tables as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from datetime import date
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from maintenance import Workspace
+from sql.answers import Row, difference, rows_of
+from sql.statements import CORPUS, Statement
+from sql.tables import TABLES, Table, Tables
+
+if not hasattr(Workspace, "create_view"):
+    pytest.skip("no views by SELECT", allow_module_level=True)
+
+from lftj.errors import LftjError, UnsupportedSqlError
+
+STRATEGIES = ("auto", "trace", "delta", "views", "recompute")
+RECURSIVE = ("auto", "stages", "recompute")
+COMMITS = 6
+
+pytestmark = pytest.mark.compiled
+
+
+def strategy_of(statement: Statement) -> str:
+    """Another one each day, so that each text is kept by all of them."""
+    some = RECURSIVE if "recursive" in statement.text else STRATEGIES
+    return some[(zlib.crc32(statement.name.encode()) + date.today().toordinal()) % len(some)]
+
+
+CASES = [(statement, strategy_of(statement)) for statement in CORPUS]
+
+
+def workspace(tables: Tables, read: list[Table]) -> Workspace:
+    ws = Workspace()
+    for table in read:
+        ws.load(table.name, tables.arrow(table), **table.options())
+    return ws
+
+
+def answer(tables: Tables, text: str) -> list[Row] | None:
+    """DuckDB's; None where it fails."""
+    try:
+        return tables.connection.execute(text).fetchall()
+    except duckdb.Error:
+        return None
+
+
+def apply(ws: Workspace, staged: list[tuple[str, pa.Table, pa.Table]]) -> None:
+    """One transaction.  ``staged``: relations, the rows that go and those that come."""
+    with ws.transaction() as tx:
+        for name, erased, inserted in staged:
+            tx.erase(name, erased)
+            tx.insert(name, inserted)
+
+
+def check(ws: Workspace, right: list[Row] | None, when: str) -> None:
+    assert right is not None
+    assert (found := difference(rows_of(ws["kept"].to_arrow()), right)) is None, f"{when}: {found}"
+
+
+@pytest.mark.parametrize(("statement", "strategy"), CASES, ids=lambda x: getattr(x, "name", x))
+def test_kept(statement: Statement, strategy: str) -> None:
+    random = Random(f"{os.environ.get('LFTJ_SEED', 0)} {statement.name}")
+    read = [table for name, table in TABLES.items() if statement.reads(name)]
+    tables = Tables()
+    ws = workspace(tables, read)
+    right = answer(tables, statement.text)
+    try:
+        ws.create_view("kept", statement.text, strategy=strategy)
+    except UnsupportedSqlError as error:
+        statement.check_refusal(str(error), kept=True)
+        return
+    except LftjError as error:
+        if statement.is_departure(str(error)):
+            return
+        if right is not None:
+            raise
+        assert statement.raises is not None
+        assert "kept" not in ws
+        tables = Tables(filled=False)
+        ws = workspace(tables, read)
+        ws.create_view("kept", statement.text, strategy=strategy)
+        right = answer(tables, statement.text)
+    assert statement.refused is None and statement.kept is None, "taken, but listed as refused"
+    check(ws, right, "at first")
+    for commit in range(COMMITS):
+        before = right
+        tables.connection.execute("begin")
+        changes = [(table, *tables.change(table, random)) for table in read]
+        right = answer(tables, statement.text)
+        tables.connection.execute("rollback" if right is None else "commit")
+        staged = [
+            (t.name, tables.arrow(t, erased), tables.arrow(t, inserted)) for t, erased, inserted in changes
+        ]
+        if right is not None:
+            apply(ws, staged)
+        else:
+            with pytest.raises(LftjError):
+                apply(ws, staged)
+            right = before
+        check(ws, right, f"{strategy}, commit {commit}")

@@ -1,0 +1,138 @@
+"""laws: what can't be asked is refused with line, caret and candidates in DuckDB's words, without a trace."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+import lftj
+from lftj.errors import EvaluationError, SqlError, UnsupportedSqlError
+from maintenance import Workspace
+
+EDGES = [(1, 2), (2, 3), (2, 3)]
+
+
+@pytest.fixture
+def ws() -> Workspace:
+    ws = Workspace()
+    ws.load("edge", EDGES, columns=["src", "dst"], bag=True)
+    ws.load("name", {"id": [1, 2], "text": ["a", "b"]})
+    return ws
+
+
+PLACED = (
+    ("select src frm edge whre", "syntax error", "edge"),
+    ("select src,\n  from edge where", r"syntax error .* \(line 2\)", "where"),
+    ("select *\nfrom egde", r"there is no relation 'egde'; did you mean 'edge'\? \(line 2\)", "egde"),
+    ("select * from pg_tabls", "there is no relation 'pg_tabls'; there are 'edge' and 'name'", "pg_tabls"),
+    ("select srk from edge", 'Referenced column "srk" not found .*; there is "src"', "srk"),
+    ("select e.srk from edge e", '"srk"; there is "src", "dst"', "e.srk"),
+    ("select src\nfrom edge, edge f", r"Ambiguous reference to column name \"src\" .*\(line 1\)", "src"),
+    ("select src from edge where text = 1", '"text" not found', "text"),
+    ("select id + text from name", r"(?s)No function matches.*\.\.\.", "+"),
+    ("select nosuch(src) from edge", "nosuch", "nosuch(src)"),
+    ("select id from name where text > date '2020-01-01'", "Cannot compare", "text > date '2020-01-01'"),
+    ("select 'äöü', srk from edge", "srk", "srk"),
+)
+
+
+@pytest.mark.parametrize(("text", "words", "marked"), PLACED, ids=[text for text, _, _ in PLACED])
+def test_an_error_has_its_place(ws: Workspace, text: str, words: str, marked: str) -> None:
+    for ask in (ws.sql, lambda sql: ws.create_view("v", sql)):
+        with pytest.raises(SqlError) as raised:
+            ask(text)
+        assert not isinstance(raised.value, UnsupportedSqlError)
+        message = str(raised.value)
+        assert re.search(words, message)
+        assert raised.value.span is not None, message
+        assert text[slice(*raised.value.span)] == marked, message
+        assert message.splitlines()[-1].strip() == "^" * len(marked)
+        assert len(message.splitlines()) < 14
+    assert sorted(ws) == ["edge", "name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "one statement at a time: there are none"),
+        ("-- nothing", "there are none"),
+        ("select 1; select 2", "there are 2"),
+    ],
+)
+def test_it_is_one_statement(ws: Workspace, text: str, words: str) -> None:
+    for ask in (ws.sql, ws.snapshot().sql, lambda sql: ws.create_view("v", sql)):
+        with pytest.raises(SqlError, match=words):
+            ask(text)
+
+
+OTHERS = {
+    "create index i on edge(src)": r"sql\(\) of a Workspace",
+    "insert into edge values (1, 2)": r"INSERT is not taken: sql\(\) of a Workspace changes",
+    "merge into edge using name on src = id when matched then delete": "MERGE INTO is not taken",
+    "pivot edge on src using count(*)": r"PIVOT without its values is not taken: list the values",
+    "explain select 1": r"EXPLAIN is not taken: explain_maintenance\(\)",
+    "prepare p as select 1": "params=",
+    "begin": r"ws.transaction\(\)",
+    "copy edge to 'x.csv'": r"load\(\) reads files",
+    "alter table edge add column x int": "load the relation anew",
+    "set threads = 2": "SET is not taken: a SELECT is",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_is_no_select_is_refused_by_its_kind(ws: Workspace, text: str) -> None:
+    database = lftj.Database()
+    database.load("edge", {"src": [1], "dst": [2]})
+    database.load("name", {"id": [1]})
+    for ask in (database.sql, lambda sql: ws.create_view("v", sql)):
+        with pytest.raises(UnsupportedSqlError, match=OTHERS[text]):
+            ask(text)
+    assert sorted(ws) == ["edge", "name"]
+    assert sorted(ws["edge"]) == EDGES
+
+
+def test_variables_of_python_are_no_tables(ws: Workspace) -> None:
+    secret = pa.table({"a": [1]})
+    assert secret.num_rows
+    with pytest.raises(SqlError, match="there is no relation 'secret'"):
+        ws.sql("select * from secret")
+
+
+def test_names_that_differ_in_case_alone_are_refused(ws: Workspace) -> None:
+    ws.load("Edge", {"a": [1]})
+    assert ws.sql("select id from name").num_rows == 2
+    with pytest.raises(SqlError, match=r"relations '[eE]dge' and '[eE]dge' are one for SQL"):
+        ws.sql("select * from edge")
+
+
+def test_a_view_that_can_not_be_computed_is_not_there(ws: Workspace) -> None:
+    with pytest.raises(EvaluationError):
+        ws.create_view("v", "select dst, (select src from edge e where e.dst = edge.dst) as src from edge")
+    assert sorted(ws) == ["edge", "name"]
+    assert dict(ws.views) == {}
+    ws.create_view("v", "select src from edge where dst = 3")
+    with pytest.raises(SqlError):
+        ws.create_view("v", "select nope from edge", replace=True)
+    with pytest.raises(EvaluationError):
+        ws.create_view("v", "select (select src from edge) as src from name", replace=True)
+    assert list(ws["v"]) == [(2,), (2,)]
+    ws.verify()
+    ws.check_invariants()
+
+
+def test_a_view_that_fails_rolls_its_transaction_back(ws: Workspace) -> None:
+    ws.create_view("one", "select id, (select dst from edge where src = id) as dst from name where id = 1")
+    before = sorted(ws["edge"])
+    with (
+        pytest.raises(EvaluationError, match="More than one row returned by a subquery") as raised,
+        ws.transaction() as tx,
+    ):
+        tx.insert("name", [(3, "c")])
+        tx.insert("edge", [(1, 9)])
+    assert "one" in str(raised.value)
+    assert sorted(ws["edge"]) == before
+    assert sorted(ws["name"]) == [(1, "a"), (2, "b")]
+    assert list(ws["one"]) == [(1, 2)]
+    ws.verify()
