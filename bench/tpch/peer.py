@@ -44,8 +44,12 @@ class Peer:
             return self._connection.execute(sql).to_arrow_table()
 
 
-def check(title: str, found: pa.Table, expected: pa.Table, order_by: str | None = None) -> None:
+def check(
+    title: str, found: pa.Table, expected: pa.Table, order_by: str | None = None, *, sums: bool = True
+) -> None:
     """Compare the rows in any order, but for the columns of ``order_by``, which have to come in the same one.
+
+    ``sums``: whether the row of NULLs is there that SQL has for sums over nothing, and rules have not.
 
     Whole numbers, decimals of whatever scales, texts and dates are equal exactly; where one side is a float,
     it is within 1e-12 of the other.
@@ -57,7 +61,7 @@ def check(title: str, found: pa.Table, expected: pa.Table, order_by: str | None 
     floats = [number for number, pair in enumerate(types) if any(map(pa.types.is_floating, pair))]
     exact = [number for number in range(found.num_columns) if number not in floats]
     columns = exact + floats
-    rows, theirs_sorted = (sorted(_rows(table, columns), key=_sorting) for table in (found, expected))
+    rows, theirs_sorted = (sorted(_rows(table, columns, sums), key=_sorting) for table in (found, expected))
     if len(rows) != len(theirs_sorted):
         raise AssertionError(f"{title}: {len(rows)} rows, DuckDB {len(theirs_sorted)}")
     for mine, theirs in zip(rows, theirs_sorted, strict=True):
@@ -66,14 +70,13 @@ def check(title: str, found: pa.Table, expected: pa.Table, order_by: str | None 
     if order_by is not None:
         names = [term.split()[0] for term in order_by.split(",")]
         columns = [found.column_names.index(name) for name in names]
-        if _rows(found, columns) != _rows(expected, columns):
+        if _rows(found, columns, sums) != _rows(expected, columns, sums):
             raise AssertionError(f"{title}: the rows are in another order than DuckDB's")
 
 
-def _rows(table: pa.Table, columns: list[int]) -> list[Row]:
-    """Without the row of NULLs that SQL has for sums over nothing."""
+def _rows(table: pa.Table, columns: list[int], sums: bool) -> list[Row]:
     rows = zip(*(table.column(number).to_pylist() for number in columns), strict=True)
-    return [row for row in rows if any(value is not None for value in row)]
+    return [row for row in rows if sums or any(value is not None for value in row)]
 
 
 def _sorting(row: Row) -> list[tuple[bool, Any]]:

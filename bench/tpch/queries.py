@@ -1,8 +1,9 @@
-"""`QUERIES`: the 22 queries of TPC-H as rules, with the parameters of its validation run.
+"""`QUERIES`: the 22 queries of TPC-H, with the parameters of its validation run.
 
-The heads of query n are ``qn``, which has the columns of the SQL in their order, and ``qn_...``, on which it
-stands, so that all programs can be installed in one workspace.  A sum without groups over nothing is no
-tuple, where SQL has a row of NULL.
+``sql`` is the published text.  The rules are what somebody who knows the data writes, beside which the
+translation is measured.  Their heads of query n are ``qn``, which has the columns of the SQL in their order,
+and ``qn_...``, on which it stands, so that all programs can be installed in one workspace.  A sum without
+groups over nothing is no tuple, where SQL has a row of NULL.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ class Query:
     def unlimited_sql(self) -> str:
         """The same with all rows."""
         return self.sql if self.limit is None else self.sql.rpartition("limit")[0]
+
+    @property
+    def sql_order(self) -> str | None:
+        """By which columns the answer is ordered."""
+        _, by, columns = self.unlimited_sql.rpartition("order by")
+        return columns if by else None
 
 
 _ALL = [

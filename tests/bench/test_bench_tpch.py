@@ -42,10 +42,20 @@ def test_orders_go_with_their_items_and_come_back(data_folder: Path) -> None:
 def test_a_wrong_head_is_noticed(data_folder: Path) -> None:
     kept = measures.Kept.by("delta", [QUERIES[6]], loaded(data_folder))
     peer, changes = Peer(loaded(data_folder)), Refreshes(loaded(data_folder), seed=1).batch(1_000)
-    kept.check([peer.answer(QUERIES[6].sql)])
+    by_hand = measures.Kept.by("delta", [QUERIES[6]], loaded(data_folder), by_hand=True)
+    for one in (kept, by_hand):
+        one.check([peer.answer(QUERIES[6].sql)])
     peer.apply(changes)
-    with pytest.raises(AssertionError, match=r"Q6, kept: .*, DuckDB "):
-        kept.check([peer.answer(QUERIES[6].sql)])
+    for one in (kept, by_hand):
+        with pytest.raises(AssertionError, match=r"Q6, kept: .*, DuckDB "):
+            one.check([peer.answer(QUERIES[6].sql)])
+
+
+def test_the_row_of_a_sum_over_nothing() -> None:
+    nothing, none = pa.table({"a": pa.nulls(1, pa.int64())}), pa.table({"a": pa.nulls(0, pa.int64())})
+    check("rules", none, nothing, sums=False)
+    with pytest.raises(AssertionError, match="0 rows, DuckDB 1"):
+        check("SQL", none, nothing)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +80,7 @@ def test_the_report(data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFix
     command.main(["--quick", "--only", "3,12", "--strategies", "delta,views", "--out", os.fspath(tmp_path)])
     text = (tmp_path / "tpch.md").read_text(encoding="utf-8")
     assert text.strip() == capsys.readouterr().out.strip()
-    assert text.startswith("# TPC-H as rules, beside DuckDB (only 3,12; strategies delta,views)\n")
+    assert text.startswith("# TPC-H by SQL, beside DuckDB (only 3,12; strategies delta,views)\n")
     lines = [line for line in text.splitlines() if line.startswith("| Q")]
     assert [line.split("|")[1].strip() for line in lines] == ["Q3", "Q12", "Q3", "Q3", "Q12", "Q12"]
     assert [line.split("|")[2].strip() for line in lines[2:]] == ["delta", "views"] * 2
