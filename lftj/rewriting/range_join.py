@@ -174,8 +174,9 @@ def linear(expression: Expression, types: ArrowTypes) -> Linear:
 
     >>> v, t = Variable("v"), Variable("t")
     >>> share = BinaryOperation("-", v, BinaryOperation("*", Constant(Decimal("0.25")), t))
-    >>> linear(share, {"v": pa.int64(), "t": pa.int64()})
-    ({'v': Fraction(1, 1), 't': Fraction(-1, 4)}, Fraction(0, 1))
+    >>> factors, constant = linear(share, {"v": pa.int64(), "t": pa.int64()})
+    >>> sorted(factors.items()), constant
+    ([('t', Fraction(-1, 4)), ('v', Fraction(1, 1))], Fraction(0, 1))
     """
     if isinstance(expression, Variable):
         return {expression.name: Fraction(1)}, Fraction(0)

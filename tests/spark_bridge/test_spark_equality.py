@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
@@ -124,6 +123,7 @@ def test_nan_is_refused_where_it_is_read(spark: SparkSession) -> None:
         "SELECT DISTINCT p.i, q.i FROM nans p JOIN nans q ON p.f <= q.f",
         "SELECT max(f), sum(f) FROM nans",
     ):
-        with pytest.raises(PySparkException, match=r"NanError: relation 'nans.*', column 'f': NaN"):
+        # both sides of a join may fail, which Spark's Java says then
+        with pytest.raises(Exception, match=r"NanError: relation 'nans.*', column 'f': NaN"):
             join_sql(sql, {"nans": frame}).collect()
     assert rows(join_sql("SELECT DISTINCT i FROM nans", {"nans": frame})) == [(1,), (2,)]
