@@ -32,8 +32,8 @@ from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Rule, Variable, Wildcard
 from lftj.sql.errors import sql_error
 from lftj.sql.translation.rules import Rule as SelectRule
-from lftj.sql.translation.translated import Translated, usable
-from lftj.values.names import nearest_usable
+from lftj.sql.translation.translated import Translated
+from lftj.values.names import nearest_usable, usable_names
 from spark_bridge.cells.row_rules import RowRules
 from spark_bridge.front_ends.row_conditions import condition
 from spark_bridge.join import head_frame
@@ -93,7 +93,7 @@ class _Stages:
         columns: list[Column] = []
         self._lengths[name] = []
         without: list[Column] = []
-        for field, written in zip(frame.schema, usable(frame.columns), strict=True):
+        for field, written in zip(frame.schema, usable_names(frame.columns), strict=True):
             if written not in read:
                 continue
             column = of[field.name] if read[written] else F.lit(True)

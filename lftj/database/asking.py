@@ -19,6 +19,7 @@ from lftj.evaluation.products import expected
 from lftj.sql.errors import sql_error
 from lftj.sql.reading.binder import Binder
 from lftj.sql.translation.translated import Translated, translated
+from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
 
 HEAD = "answer"
@@ -40,7 +41,7 @@ class Translations:
         """The translation of a SELECT.  Raises SqlError."""
         found = self._known.pop(sql, None)
         if found is None or not found.holds_for(schemas):
-            found = translated(sql, self.binder, schemas, _free(HEAD, schemas))
+            found = translated(sql, self.binder, schemas, nearest_usable(HEAD, schemas))
         self._known[sql] = found
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
@@ -59,12 +60,6 @@ def asked(
     with in_sql(found):
         rows = query(found.text, head=found.head, **options)
     return answer(rows, found)
-
-
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 @contextmanager

@@ -12,11 +12,18 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 Place = tuple[int, int]
 """Offsets into the SQL, half-open."""
+
+
+def place_around(places: Iterable[Place | None]) -> Place | None:
+    """From the first of some places to the end of the last; None where none is known."""
+    known = [place for place in places if place is not None]
+    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
 
 def _place() -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from lftj.errors import UnusableNameError
 
@@ -93,6 +93,18 @@ def nearest_usable(name: str, others: Collection[str] = ()) -> str:
     while found in others:
         number += 1
         found = f"{near}_{number}"
+    return found
+
+
+def usable_names(names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+    """For each the nearest usable name that is none before it, and none taken.
+
+    >>> usable_names(["a b", "a_b", "n"], ["n"])
+    ['a_b', 'a_b_2', 'n_2']
+    """
+    found: list[str] = []
+    for name in names:
+        found.append(nearest_usable(name, [*taken, *found]))
     return found
 
 

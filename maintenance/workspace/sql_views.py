@@ -189,10 +189,8 @@ def _suited(strategy: str, of: Translated) -> str | dict[str, str]:
     """The strategy of each head, where recursive ones are kept by others than those that are not."""
     if not of.recursive or not {strategy} & {*STRATEGIES, *COMPONENT_STRATEGIES}:
         return strategy
-    possible = {
-        head: COMPONENT_STRATEGIES if head in of.recursive else STRATEGIES
-        for head in {rule.head for rule in of.rules}
-    }
-    return {
-        head: strategy if strategy in possible[head] else DEFAULT for head in {rule.head for rule in of.rules}
-    }
+    chosen = {}
+    for head in {rule.head for rule in of.rules}:
+        possible = COMPONENT_STRATEGIES if head in of.recursive else STRATEGIES
+        chosen[head] = strategy if strategy in possible else DEFAULT
+    return chosen

@@ -18,9 +18,9 @@ from lftj.language.strata import atoms_of
 from lftj.sql.errors import unsupported
 from lftj.sql.reading.binder import Binder
 from lftj.sql.translation.rules import Rule
-from lftj.sql.translation.translated import Translated, translated, usable
+from lftj.sql.translation.translated import Translated, translated
 from lftj.values.domains import Domains
-from lftj.values.names import nearest_usable
+from lftj.values.names import nearest_usable, usable_names
 from lftj.values.schema import Column, ColumnType, Schema, copy_column
 from spark_bridge.placing.schemas import column_names, column_type
 
@@ -48,7 +48,7 @@ def kept_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
     for atom in (atom for rule in parse(found.text).rules for atom in atoms_of(rule.body)):
         if atom.relation in relations:
             columns = relations[atom.relation].columns
-            for column, written in zip(columns, usable(columns), strict=True):
+            for column, written in zip(columns, usable_names(columns), strict=True):
                 if column != written and written in [named.name for named in atom.names]:
                     raise UnusableNameError(
                         f"relation {atom.relation!r}: column {column!r} can't be kept under a name that no"

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
@@ -124,6 +126,7 @@ def test_nan_is_refused_where_it_is_read(spark: SparkSession) -> None:
         "SELECT max(f), sum(f) FROM nans",
     ):
         # both sides of a join may fail, which Spark's Java says then
-        with pytest.raises(Exception, match=r"NanError: relation 'nans.*', column 'f': NaN"):
+        message = r"NanError: relation 'nans.*', column 'f': NaN"
+        with pytest.raises((PythonException, Py4JJavaError), match=message):
             join_sql(sql, {"nans": frame}).collect()
     assert rows(join_sql("SELECT DISTINCT i FROM nans", {"nans": frame})) == [(1,), (2,)]

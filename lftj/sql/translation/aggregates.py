@@ -33,14 +33,15 @@ from lftj.sql.nodes import (
     Project,
     Recall,
     SortKey,
+    place_around,
 )
 from lftj.sql.translation.bodies import Bag, Body, Head, Shape, apart, names_of, separate
-from lftj.sql.translation.expressions import folded, nullable, over
+from lftj.sql.translation.expressions import folded, nullable, only_where, over
 from lftj.sql.translation.rules import Term
 from lftj.sql.translation.text import literal
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
-from lftj.values.names import nearest_usable
+from lftj.values.names import nearest_usable, usable_names
 
 _ONE, _ZERO = Constant(1, "BIGINT"), Constant(0, "BIGINT")
 
@@ -165,7 +166,7 @@ def _only_row(t: Translation, node: Aggregate) -> Bag | None:
     if node.groups or not {call.function for call in node.calls} <= {"first", "count_star"}:
         return None
     bag = t.bag(node.child)
-    if len(bag) != 1 or bag[0].tests or not all(t.rules.shapes[one.relation].always for one in bag[0].atoms):
+    if len(bag) != 1 or not t.is_always_there(bag[0]):
         return None
     (body,) = bag
     return [
@@ -208,8 +209,7 @@ def _head(
     types = [one.type for one in asked]
     bag = bag or [t.nothing(types)]
     n_groups, alone = len(grouped), not grouped
-    places = [call.place for call in calls if call.place is not None]
-    place = (min(start for start, _ in places), max(end for _, end in places)) if places else None
+    place = place_around(call.place for call in calls)
     terms = [_terms(t, calls, body.columns[n_groups:], alone and len(bag) == 1) for body in bag]
     shown = [*(one.type for one in grouped), *(call.type for call in calls)]
     if len(bag) > 1:
@@ -238,9 +238,7 @@ def _head(
 
 def _named(calls: Sequence[AggregateCall], keys: Sequence[Expression]) -> list[str]:
     names = names_of(keys)
-    for call in calls:
-        names.append(nearest_usable(call.function.removesuffix("_star"), names))
-    return names
+    return names + usable_names((call.function.removesuffix("_star") for call in calls), names)
 
 
 def _terms(
@@ -333,7 +331,7 @@ def _argument(call: AggregateCall, number: int) -> Expression:
         of = Cast(of, "INTEGER")
     if call.condition is None or number or call.function in ("list", "array_agg"):
         return of
-    return Case(((call.condition, of),), Constant(None, of.type), of.type)
+    return only_where(call.condition, of)
 
 
 def _counted(call: AggregateCall) -> Expression | None:

@@ -29,7 +29,7 @@ from lftj.sql.translation.expressions import (
     variables,
     walked,
 )
-from lftj.values.names import nearest_usable
+from lftj.values.names import usable_names
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,9 @@ class Head:
 
 def names_of(columns: Iterable[Expression]) -> list[str]:
     """Names of a head's columns, after the variables that they show."""
-    names: list[str] = []
-    for number, of in enumerate(columns):
-        wanted = of.name if isinstance(of, Variable) else f"c{number + 1}"
-        names.append(nearest_usable(wanted, [COPIES, *names]))
-    return names
+    return usable_names(
+        of.name if isinstance(of, Variable) else f"c{number}" for number, of in enumerate(columns, 1)
+    )
 
 
 def determined(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> bool:

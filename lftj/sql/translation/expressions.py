@@ -139,6 +139,11 @@ def nullable(of: Expression) -> bool:
     return any(map(nullable, children(of)))
 
 
+def only_where(condition: Expression, of: Expression) -> Case:
+    """NULL where a condition does not hold: how FILTER leaves out rows of what skips NULL."""
+    return Case(((condition, of),), Constant(None, of.type), of.type)
+
+
 def known_by(test: Expression) -> Iterator[Variable]:
     """The variables that are not NULL where a test is true."""
     if isinstance(test, Logic) and test.operator == "and":

@@ -130,15 +130,10 @@ def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
         return _outer(t, node, lefts)
     types = t.types_of(node.right)
     head = t.once((node, "single"), lambda: _scalar_head(t, rights, keys, types))
-    alone = replace(node, right=node.right)
     bag: Bag = []
     for left in lefts:
         right = t.read(head)
-        found, values, (count,) = (
-            right.columns[: len(keys)],
-            right.columns[len(keys) : -1],
-            right.columns[-1:],
-        )
+        found, values, count = right.columns[: len(keys)], right.columns[len(keys) : -1], right.columns[-1]
         several = Compare(">", count, Constant(1, "BIGINT"))
         error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
         shown = [Case(((several, replace(error, type=of.type)),), of, of.type) for of in values]
@@ -150,7 +145,7 @@ def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
         )
         if pair is not None:
             bag.append(pair.showing((*pair.columns[: len(left.columns)], *shown)))
-        rest = left.where(_not(has(t, alone, left)))
+        rest = left.where(_not(has(t, node, left)))
         if rest is not None:
             bag.append(rest.showing((*rest.columns, *(Constant(None, type_) for type_ in types))))
     return bag
@@ -181,7 +176,7 @@ def has(t: Translation, node: Join, left: Body) -> Expression:
         return TRUE
     if node.general is None and all(one.operator in ("=", "<=>") for one in node.conditions):
         return _among(t, node, left, node.conditions)
-    return _asked(t, node, left, "true")
+    return _asked(t, node, left)
 
 
 def _surely(t: Translation, node: Join, left: Body) -> bool:
@@ -193,11 +188,7 @@ def _surely(t: Translation, node: Join, left: Body) -> bool:
     if node.general is not None:
         return False
     if not node.conditions:
-        rights = t.bag(node.right)
-        return any(
-            not right.tests and all(t.rules.shapes[one.relation].always for one in right.atoms)
-            for right in rights
-        )
+        return any(map(t.is_always_there, t.bag(node.right)))
     if not all(one.operator == "<=>" and isinstance(one.right, Column) for one in node.conditions):
         return False
     found = _source(
@@ -303,7 +294,7 @@ def _passes(t: Translation, test: Expression, asked: Mapping[Expression, Express
     return any(of == number and wanted == [row[place] for place in places] for of, row in left.rows)
 
 
-def _asked(t: Translation, node: Join, left: Body, outcome: str) -> Expression:
+def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Expression:
     """Whether a row of the left has a partner with which the condition is true; ``maybe``: not false.
 
     The head has those of the left's values that have one.
@@ -316,7 +307,7 @@ def _asked(t: Translation, node: Join, left: Body, outcome: str) -> Expression:
     rows = []
     for right in t.bag(node.right):
         tests = _conditions(node, left, right)
-        if outcome == "maybe":
+        if maybe:
             test = folded(Logic("and", tuple(tests)))
             tests = [Case(((test, TRUE),), folded(IsNull(test)), "BOOLEAN")] if nullable(test) else [test]
         kept = left.beside(right).where(*tests)
@@ -338,7 +329,7 @@ def mark(t: Translation, node: Join, left: Body) -> Expression:
     if not any(nullable(one) for right in t.bag(node.right) for one in _conditions(node, left, right)):
         return has(t, node, left)
     if others or len(equal) != 1:
-        maybe = _asked(t, node, left, "maybe")
+        maybe = _asked(t, node, left, maybe=True)
         true = has(t, node, left)
         return true if maybe == true else folded(Logic("or", (true, folded(Logic("and", (maybe, UNKNOWN))))))
     (member,) = equal

@@ -14,7 +14,6 @@ Invariants
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +24,7 @@ from lftj.sql.nodes import (
     Place,
     SortKey,
     Variable,
+    place_around,
 )
 from lftj.sql.translation.bodies import Atom, Body, Shape, determined
 from lftj.sql.translation.expressions import variables
@@ -103,11 +103,9 @@ class Rules:
 
     def name(self, wanted: str) -> str:
         """A name that is free, like the one wanted."""
-        name = nearest_usable(f"{self.result}_{wanted}")
-        numbered = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
-        found = next(one for one in numbered if one not in self.taken)
-        self.taken.add(found)
-        return found
+        name = nearest_usable(f"{self.result}_{wanted}", self.taken)
+        self.taken.add(name)
+        return name
 
     def add(
         self,
@@ -132,7 +130,7 @@ class Rules:
         once = determined(body, values, self.shapes)
         text = writing.body()
         reads = frozenset(writing.reads())
-        place = place or _place_of(body)
+        place = place or place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
         self.rules.append(Rule(head, shown, defaults, text, more, bag, once, reads, place))
 
     def needed(self, head: str) -> list[Rule]:
@@ -144,11 +142,6 @@ class Rules:
             wanted |= more
             waiting += more
         return [rule for rule in self.rules if rule.head in wanted]
-
-
-def _place_of(body: Body) -> Place | None:
-    places = [one.place for one in (*body.tests, *body.columns, *body.atoms) if one.place is not None]
-    return (min(start for start, _ in places), max(end for _, end in places)) if places else None
 
 
 class _Writing:
@@ -219,9 +212,9 @@ class _Writing:
 
     def name(self, variable: Variable) -> str:
         """What a variable is called; the constant that it is."""
-        root = self._root(variable)
-        if root in self._constant:
-            return self._writer.constant(self._constant[root])
+        known, root = self._known_value(variable), self._root(variable)
+        if known is not None:
+            return self._writer.constant(known)
         if root not in self._names:
             self._names[root] = self._free(variable.name)
         return self._names[root]
@@ -236,7 +229,7 @@ class _Writing:
 
     def computed(self, of: Expression) -> str:
         """A variable that is set to an expression."""
-        if isinstance(of, Variable) and self._root(of) not in self._constant:
+        if isinstance(of, Variable) and self._known_value(of) is None:
             return self.name(of)
         if of not in self._computed:
             name = self._free(_wanted(of))

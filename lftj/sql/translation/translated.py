@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from lftj.sql.translation import aggregates, joins, recursions, windows
 from lftj.sql.translation.bodies import COPIES, Shape
 from lftj.sql.translation.rules import Rule
 from lftj.sql.translation.translating import Bags, Table, Translation
-from lftj.values.names import nearest_usable
+from lftj.values.names import usable_names
 from lftj.values.schema import Schema
 
 _BAGS: Bags = {
@@ -92,7 +92,7 @@ def tables_of(schemas: Mapping[str, Schema]) -> tuple[dict[str, Table], dict[str
         shown = schema.shown
         columns = tuple(column.name for column in shown.columns)
         may_be_null = frozenset(column.name for column in shown.columns if column.type.nullable)
-        written = dict(zip(columns, usable(columns), strict=True))
+        written = dict(zip(columns, usable_names(columns), strict=True))
         shape = Shape(None if schema.bag else tuple(written.values()))
         known[name] = Table(written, may_be_null, shape)
         bound[name] = shown.arrow
@@ -122,7 +122,7 @@ def translated(
     wanted = [f"order_{number + 1}" for number in range(len(types))]
     for place, name in zip(read.shown, plan.names, strict=True):
         wanted[place] = name
-    names = usable(wanted, [COPIES])
+    names = usable_names(wanted, [COPIES])
     result = aggregates.whole(translation, read.node, head, names) or translation.result_head(
         read.node, names, types
     )
@@ -178,11 +178,3 @@ def _reading(node: Node) -> _Reading:
     if isinstance(below, Ordered) and all(isinstance(key.expression, Column) for key in below.keys):
         return _Reading(below.child, shown, below.keys, limit, offset)
     return _Reading(below, shown, (), limit, offset)
-
-
-def usable(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
-    """Names as rules write them, none of them taken."""
-    found: list[str] = []
-    for name in names:
-        found.append(nearest_usable(name, [*taken, *found]))
-    return found

@@ -236,17 +236,15 @@ class Translation:
         if isinstance(definition, Head):
             return [self.read(definition, len(node.types))]
         found = self.bag(definition)
-        if node.number not in self._correlates and (
-            len(found) > 1 or len(found[0].atoms) > 1 if found else False
-        ):
-            head = self.once(
-                (definition, "definition"),
-                lambda: self._rows_head(self._names[node.number], found, node.types),
-            )
-            found = [self.read(head, len(node.types))]
-        if node.number not in self._correlates:
+        if self.is_correlated(node.number):
+            return [replace(body, rows=(*body.rows, (node.number, body.columns))) for body in found]
+        if not found or (len(found) == 1 and len(found[0].atoms) <= 1):
             return found
-        return [replace(body, rows=(*body.rows, (node.number, body.columns))) for body in found]
+        head = self.once(
+            (definition, "definition"),
+            lambda: self._rows_head(self._names[node.number], found, node.types),
+        )
+        return [self.read(head, len(node.types))]
 
     def define(self, number: int, head: Head) -> None:
         """What a definition is from now on."""
@@ -261,6 +259,10 @@ class Translation:
         if len(places) < len(node.groups) or not self.is_correlated(node.child.number):
             return None
         return node.child.number, tuple(places)
+
+    def is_always_there(self, body: Body) -> bool:
+        """Whether it has one row, whatever the data."""
+        return not body.tests and all(self.rules.shapes[atom.relation].always for atom in body.atoms)
 
     def is_correlated(self, number: int) -> bool:
         return number in self._correlates

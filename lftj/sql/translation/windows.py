@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lftj.sql.nodes import (
-    Case,
     Cast,
     Column,
     Compare,
@@ -29,7 +28,7 @@ from lftj.sql.nodes import (
     WindowCall,
 )
 from lftj.sql.translation.bodies import Bag, Body, Head, Shape, filtered, names_of
-from lftj.sql.translation.expressions import folded, nullable, over
+from lftj.sql.translation.expressions import folded, nullable, only_where, over
 from lftj.sql.translation.rules import WindowTerm
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -153,8 +152,7 @@ def _term(t: Translation, call: WindowCall, columns: Sequence[Expression], most:
     frame = call.frame if name in _FRAMED else None
     if call.function in ("count", "count_star") and call.condition is not None:
         counted = call.arguments[0] if call.arguments else Constant(1, "BIGINT")
-        kept = Case(((call.condition, counted),), Constant(None, counted.type), counted.type)
-        arguments = [over(kept, columns)]
+        arguments = [over(only_where(call.condition, counted), columns)]
     if name in ("lag", "lead"):
         offset, default = (*arguments[1:], Constant(1, "BIGINT"), None)[:2]
         if not isinstance(offset, Constant) or not isinstance(offset.value, int) or offset.value < 0:
@@ -179,7 +177,7 @@ def _argument(call: WindowCall, of: Expression) -> Expression:
         of = Cast(of, "INTEGER")
     if call.condition is None or of is not call.arguments[0]:
         return of
-    return folded(Case(((call.condition, of),), Constant(None, of.type), of.type))
+    return folded(only_where(call.condition, of))
 
 
 # -- the first rows ----------------------------------------------------------------------------------
