@@ -264,10 +264,10 @@ def _has_parts(term: Term | Constant) -> bool:
 
 
 def _sum_of(call: AggregateCall, of: Expression, alone: bool) -> Term:
-    """The aggregate of those of the parts."""
+    """The aggregate of those of the parts; of one that has none, all of which are NULL then, any."""
     counts = call.function in _COUNTS
     default = ("0" if counts else "null") if alone else None
-    return Term("sum" if counts else _WHOLES[_NAMES[call.function]], (of,), default=default)
+    return Term("sum" if counts else _WHOLES.get(_NAMES[call.function], "any_value"), (of,), default=default)
 
 
 def _of_constants(term: Term | Constant, call: AggregateCall) -> Term | Constant:

@@ -213,3 +213,6 @@ select r.a, count(s.d) n, count(e.b) m, sum(e.b) t from r left join s on r.a = s
 
 -- name: alternatives, a test behind the join
 select r.a, count(s.d) n, count(*) m from r left join s on r.a = s.c where s.d is null or s.d > 10 group by r.a;
+
+-- name: aggregates of nothing over an outer join
+select avg(distinct d) filter (where a is null and a > 1) x, string_agg(cast(d as varchar), ',' order by d) filter (where 1 > 2) y from r left join s on a = c;
