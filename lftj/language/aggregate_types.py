@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lftj.errors import TypeClashError
 from lftj.language.body import Body
-from lftj.language.syntax import Aggregate, Variable
+from lftj.language.syntax import Aggregate, Head, Variable
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.literals import NULL, TypedValue
 from lftj.values.names import AGGREGATES, QUANTILES, RANKED, REACHED, VARIANCES
@@ -100,6 +100,13 @@ def wanted_type(function: str) -> str:
 def may_be_nothing(call: Aggregate, body: Body) -> bool:
     """Whether a group may have no value: all that is read is NULL, or one number has no deviation."""
     return call.function in ("variance", "stddev") or any(body.types[name].nullable for name in call.skips)
+
+
+def is_null_over_nothing(call: Aggregate, head: Head) -> bool:
+    """Whether it is NULL in the row that a head with a default has where its body has no assignment."""
+    return any(one.default is not None for one in head.aggregates) and (
+        call.default is None or call.default.value is NULL
+    )
 
 
 def default_value(call: Aggregate, arrow: pa.DataType) -> Any:

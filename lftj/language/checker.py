@@ -30,6 +30,7 @@ from lftj.errors import (
 from lftj.language.aggregate_types import (
     aggregate_type,
     default_value,
+    is_null_over_nothing,
     may_be_nothing,
     wanted_arguments,
     wanted_type,
@@ -388,6 +389,8 @@ class _Checker:
         joined = types[0]
         for type_ in types[1:]:
             joined = self._joined(joined, type_, head, column, "in one alternative", "in another")
+        if isinstance(term, Aggregate) and is_null_over_nothing(term, head):
+            return replace(joined, nullable=True)
         return joined
 
     def _joined(

@@ -213,6 +213,23 @@ def test_kept_heads_agree_with_duckdb(strategy: str) -> None:
     workspace.verify()
 
 
+@pytest.mark.parametrize(
+    ("head", "over_nothing"),
+    [
+        ("h[] = max(v) default null", (None, 0)),
+        ("h(max(v), count() default 0)", (None, 0)),
+        ("h(count(), max(v) default null)", (None, 0)),
+        ("h[] = sum(v) default 0", (0, 1)),
+    ],
+)
+def test_null_over_nothing_is_null_for_who_reads_it(head: str, over_nothing: tuple[Any, ...]) -> None:
+    db = lftj.Database()
+    db.load("x", {"v": pa.array([], pa.int64())})
+    shown = "h(c, _)" if "," in head else "h(c)"
+    found = db.query(f"g(c, count(distinct c)) <- {shown}. {head} <- x(v).", head="g")
+    assert values_of(found) == [over_nothing]
+
+
 def test_deviations_are_exact_where_the_mean_is_large() -> None:
     db = lftj.Database()
     values = [1e15, 1e15 + 1, 1e15 + 2, -3.0, 0.1]

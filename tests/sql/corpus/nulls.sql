@@ -102,3 +102,6 @@ select a + b s, a - b d, a * b p, -b n, abs(b - 15) m from r;
 
 -- name: greatest and least
 select greatest(a, b) g, least(a, b, 7) l from r;
+
+-- name: null of no rows, counted
+select m, count(distinct m) n from (select max(x.a) m from r x, r y where x.a = y.a and x.a > 100) group by m;
