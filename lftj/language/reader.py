@@ -93,7 +93,7 @@ class Reader(WindowReader):
     def _places(self, heads: list[Head]) -> Iterator[WindowLiteral]:
         """What gives each assignment its place in the order that an aggregate has behind ``by:``."""
         for head in heads:
-            per = tuple(term for term in head.columns if isinstance(term, Variable))
+            per = tuple(dict.fromkeys(term for term in head.columns if isinstance(term, Variable)))
             for one in (argument for call in head.aggregates for argument in call.arguments):
                 if isinstance(one, Variable) and one.name in self._orders:
                     by, span = self._orders[one.name]

@@ -202,7 +202,7 @@ class Frame:
 class Window:
     """``row_number(by: (p desc, i), per: c)``: a value of each row, among the rows of its partition.
 
-    ``most``: rows of a higher number are left out.
+    ``per`` has each variable once.  ``most``: rows of a higher number are left out.
     """
 
     function: str  # one of lftj.values.names.WINDOWS

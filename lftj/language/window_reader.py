@@ -76,9 +76,8 @@ class WindowReader(LiteralReader):
                         one.name.span, f"'{name}' takes {known}, as in {name}(..., by: v, per: a)"
                     )
                 parts.setdefault(one.name.name, []).append(one)
-        per = tuple(
-            self._ordering(term, name).variable for one in parts.get("per", ()) for term in listed(one.term)
-        )
+        listed_per = (term for one in parts.get("per", ()) for term in listed(one.term))
+        per = tuple(dict.fromkeys(self._ordering(term, name).variable for term in listed_per))
         by = [self._ordering(term, name) for one in parts.get("by", ()) for term in listed(one.term)]
         if name == "top" and [type(one.term) for one in parts.get("by", ())] == [Variable]:
             by = [SortKey(by[0].variable, descending=True)]

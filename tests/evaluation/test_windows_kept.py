@@ -24,6 +24,7 @@ ORDERS = (
     "(v, x)",
     "(v, s)",
     "(v desc, k)",
+    "(v, g, v desc)",
     "s",
     "m",
 )
@@ -55,7 +56,7 @@ NUMBERED = (
 
 def window(r: random.Random) -> str:
     """A window of some kind."""
-    per = r.choice((", per: g", ", per: g", ""))
+    per = r.choice((", per: g", ", per: (g, g)", ""))
     if r.random() < 0.15:
         return r.choice(COUNTED).format(by=", per: g").replace("(, ", "(")
     order = r.choice(ORDERS)

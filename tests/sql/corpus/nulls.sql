@@ -105,3 +105,6 @@ select greatest(a, b) g, least(a, b, 7) l from r;
 
 -- name: null of no rows, counted
 select m, count(distinct m) n from (select max(x.a) m from r x, r y where x.a = y.a and x.a > 100) group by m;
+
+-- name: null of what is known by an equation
+select a, b from r where a = 1 and (a + 2) is not null and ((a = 1) is null or (a > b) is not null);

@@ -124,3 +124,6 @@ select k, count(*) n from (select row_number() over (partition by a order by b) 
 
 -- name: joined to its window
 select x.a, x.b from r x join (select a, row_number() over (partition by a order by b nulls last) k, b from r) y on x.a = y.a and y.k = 1 and x.b = y.b;
+
+-- name: one partition said twice
+select a, b, dense_rank() over (partition by a, a order by b nulls first, b desc) d, max(b) over (partition by a, a order by b nulls last) m from r;
