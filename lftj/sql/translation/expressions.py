@@ -33,7 +33,8 @@ TRUE, FALSE, UNKNOWN = (Constant(value, "BOOLEAN") for value in (True, False, No
 
 NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>", "<!=>": "<=>"}
 
-READS_NULL = ("greatest", "least", "concat", "concat_ws", "error", "list_value")
+NEVER_NULL = ("concat", "list_value")
+READS_NULL = ("greatest", "least", "concat_ws", "error", *NEVER_NULL)
 """Functions that are not NULL where an argument is."""
 
 PARTIAL = ("list_extract", "array_extract", "list_element", "nullif", "try_strptime", "list_position")
@@ -134,6 +135,10 @@ def nullable(of: Expression) -> bool:
         return True
     if isinstance(of, Call) and of.function in PARTIAL:
         return True
+    if isinstance(of, Call) and of.function in NEVER_NULL:
+        return False
+    if isinstance(of, Call) and of.function == "concat_ws":
+        return nullable(of.arguments[0])
     if isinstance(of, Call) and of.function in ("greatest", "least"):
         return all(map(nullable, of.arguments))
     return any(map(nullable, children(of)))

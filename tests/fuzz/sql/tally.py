@@ -12,6 +12,7 @@ TOLD = (
     "refused",
     "equal errors",
     "errors of what nobody needs",
+    "errors of the least integer",
     "oracle skips",
     "oracles differ",
 )

@@ -108,3 +108,6 @@ select m, count(distinct m) n from (select max(x.a) m from r x, r y where x.a = 
 
 -- name: null of what is known by an equation
 select a, b from r where a = 1 and (a + 2) is not null and ((a = 1) is null or (a > b) is not null);
+
+-- name: null passed over by concat
+select k, concat(g, g) is null n, concat_ws('-', g, g) is null w, concat_ws(g, 'a') is null a from m where concat(g, '') is not null;
