@@ -31,6 +31,7 @@ from lftj.language.several_aggregates import holds_groups
 from lftj.language.syntax import (
     Aggregate,
     Atom,
+    Call,
     Comparison,
     Constant,
     Expression,
@@ -316,6 +317,12 @@ class _Typing:
 
     def _check_may_be_null(self, test: Comparison) -> None:
         tested, loaded = test.left, {name for name in self.types if name not in self._computed}
+        if (
+            isinstance(tested, Call)
+            and tested.function == "coalesce"
+            and tested.arguments[-1] == Constant(NULL)
+        ):
+            return  # written by who knows of NULL: coalesce(x, null)
         if not may_be_null(tested, loaded | self._nullable()):
             message = f"'{text_of(tested)}' is computed, so it is never NULL: test what it is computed from"
             raise error_at(RuleError, self._text, test.span, message)

@@ -190,6 +190,22 @@ def test_the_value_that_has_the_code_of_null_is_refused() -> None:
     assert rows_of(db.query("h(a) <- r(a), a is not null.")) == [(least,)]
 
 
+def test_what_says_that_it_may_be_null_is_tested() -> None:
+    """As programs write it that know of NULL and not of what is computed."""
+    db = lftj.Database()
+    db.load("r", [(1, None), (2, 2)], columns=["a", "b"], nulls="keep")
+    for computed, null in {
+        "b + 1": {1},
+        "1 = 1": set(),
+        "coalesce(b, 0) + 1": set(),
+        "if(1 <= b, b, if(b = 0, b, 3))": set(),
+        "if(a = 1, null, a)": {1},
+    }.items():
+        for word, right in (("is", null), ("is not", {1, 2} - null)):
+            found = rows_of(db.query(f"h(a) <- r(a, b), coalesce({computed}, null) {word} null."))
+            assert {a for (a,) in found} == right, computed
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

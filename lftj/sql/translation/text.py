@@ -34,7 +34,7 @@ from lftj.sql.nodes import (
     Place,
     Variable,
 )
-from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, mapped, nullable, walked
+from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
 from lftj.sql.types import digits, kind, written
 
@@ -160,9 +160,8 @@ class Writer:
             operator = of.operator if holds else NEGATED[of.operator]
             return f"{self.value(of.left)} {operator} {self.value(of.right)}"
         if isinstance(of, IsNull):
-            # what is a constant by an equation beside it is not NULL
-            argument = mapped(of.argument, lambda x: self._known(x) if isinstance(x, Variable) else None)
-            if not nullable(argument):
+            known = isinstance(of.argument, Variable) and self._known(of.argument) is not None
+            if known:  # of an equation beside it
                 return f"true = {'false' if holds else 'true'}"
             return f"{self.assigned(of.argument)} is {'' if holds else 'not '}null"
         if isinstance(of, In):
