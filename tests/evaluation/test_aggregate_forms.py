@@ -6,6 +6,7 @@ correctly, and for ties, which it settles as it likes: there SQL says what is ri
 
 from __future__ import annotations
 
+import datetime
 import math
 import random
 from decimal import Decimal
@@ -228,6 +229,37 @@ def test_null_over_nothing_is_null_for_who_reads_it(head: str, over_nothing: tup
     shown = "h(c, _)" if "," in head else "h(c)"
     found = db.query(f"g(c, count(distinct c)) <- {shown}. {head} <- x(v).", head="g")
     assert values_of(found) == [over_nothing]
+
+
+OVER_NOTHING = """
+    most(n: count() default 0, max(v), max(w) default null, max(s), b: bool_or(b), max(d), max(t)) <-
+        r(a, v, w, s, b, d, t, i), v > 5.
+    read(n, v: max(v), w: max(w), s: string_agg(s, "-"), b: max(b), d: sum(d), t: max(t), x: sum(x)) <-
+        most(n, v, w, s, b, d, t), x = 1.
+"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "trace", "delta", "views", "recompute"])
+def test_null_over_nothing_is_skipped_by_what_reads_it(strategy: str) -> None:
+    """Of columns that are not NULL where there is an assignment."""
+    rows = [(1, 9, 0.5, "x", True, Decimal("1.50"), datetime.date(1970, 1, 2), 7)]
+    right = {
+        True: [(0, None, None, None, None, None, None, 1)],
+        False: [(1, 9, 0.5, "x", True, Decimal("1.50"), datetime.date(1970, 1, 2), 1)],
+    }
+    workspace = Workspace()
+    workspace.load("r", table([]))
+    workspace.install(OVER_NOTHING, strategy=strategy)
+    for change in (None, "insert", "erase"):
+        if change is not None:
+            with workspace.transaction() as transaction:
+                getattr(transaction, change)("r", table(rows))
+        is_empty = change != "insert"
+        assert values_of(workspace["read"].to_arrow()) == right[is_empty]
+        db = lftj.Database()
+        db.load("r", table([] if is_empty else rows))
+        assert values_of(db.query(OVER_NOTHING, head="read")) == right[is_empty]
+    workspace.verify()
 
 
 def test_deviations_are_exact_where_the_mean_is_large() -> None:

@@ -216,3 +216,12 @@ select r.a, count(s.d) n, count(*) m from r left join s on r.a = s.c where s.d i
 
 -- name: aggregates of nothing over an outer join
 select avg(distinct d) filter (where a is null and a > 1) x, string_agg(cast(d as varchar), ',' order by d) filter (where 1 > 2) y from r left join s on a = c;
+
+-- name: aggregates of a text of nothing
+select min(m) lo, max(m) hi, count(m) n, count(*) k from (select string_agg(distinct t, ',' order by t) m from tx where t > 'zz') z;
+
+-- name: aggregates of an aggregate of nothing
+select m, max(m) o, sum(m) t, count(m) n from (select max(a) m from e where a > 99) z group by m;
+
+-- name: groups beside an aggregate of nothing
+select b, max(m) o, count(*) n from e, (select max(t) m from tx where t > 'zz') z group by b;
