@@ -89,10 +89,8 @@ class Writer:
 
     def assigned(self, of: Expression) -> str:
         """An expression as what a variable is set to: NULL where it is NULL."""
-        if isinstance(of, Constant):
-            if of.value is None or kind(of.type) in ("decimal", "float"):
-                return f'cast({self.constant(of)}, "{self._type(of.type, of.place)}")'
-            return self.constant(of)
+        if _is_untyped(of) or (isinstance(of, Constant) and kind(of.type) in ("decimal", "float")):
+            return f'cast({self.value(of)}, "{self._type(of.type, of.place)}")'
         text = self.value(of)
         wrapped = not nullable(of) or isinstance(of, (Variable, *CONDITIONS))
         return text if wrapped else f"coalesce({text}, null)"
@@ -117,12 +115,21 @@ class Writer:
         return text if shape[0] not in "{-" or shape == "{0}" else f"({text})"
 
     def _filled(self, shape: str, arguments: Sequence[Expression]) -> str:
-        """A template with the arguments that it names."""
+        """A template with the arguments that it names; a decimal beside none is typed, lest it be a float."""
         shape = shape.replace("{*}", ", ".join(f"{{{number}}}" for number in range(len(arguments))))
-        return re.sub(r"\{(\d+)\}", lambda found: self.value(arguments[int(found[1])]), shape)
+        met = any(kind(one.type) == "decimal" and not isinstance(one, Constant) for one in arguments)
+
+        def argument(found: re.Match[str]) -> str:
+            of = arguments[int(found[1])]
+            is_alone = not met and isinstance(of, Constant) and isinstance(of.value, Decimal)
+            return self.assigned(of) if is_alone else self.value(of)
+
+        return re.sub(r"\{(\d+)\}", argument, shape)
 
     def _case(self, of: Case) -> str:
         text = "" if of.otherwise == Constant(None, of.otherwise.type) else f", {self.value(of.otherwise)}"
+        if _is_untyped(of.branches[-1][1]) and _is_untyped(of.otherwise):
+            text = f', cast({self.value(of.otherwise)}, "{self._type(of.type, of.place)}")'
         for condition, value in reversed(of.branches):
             if condition == Not(IsNull(value)) and text:
                 text = f", coalesce({self.value(value)}{text})"
@@ -223,6 +230,13 @@ def _is_simple(of: Logic) -> bool:
     """Whether its parts are such as a search can use, or a plain test of a row."""
     parts = [one for part in of.arguments for one in walked(part)]
     return not any(isinstance(one, Case | Cast | IsNull) for one in parts) and len(parts) <= 60
+
+
+def _is_untyped(of: Expression) -> bool:
+    """Whether rules know its type by what stands beside it."""
+    return (isinstance(of, Constant) and of.value is None) or (
+        isinstance(of, Call) and of.function == "error"
+    )
 
 
 def _types(of: Sequence[Expression]) -> str:

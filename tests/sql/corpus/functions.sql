@@ -213,3 +213,15 @@ select a from r group by a, rowid;
 -- sqlite: counts rows from 1
 -- refused: rowid
 select rowid, a from e;
+
+-- name: functions of a decimal that is one value
+select k, abs(c) * q x, abs(c + c) y, greatest(c, 0.5) z, -c w, round(c, 1) v from (select k, q, 1.55 c from m) z;
+
+-- name: functions of a decimal that is one value or null
+select e.a, abs(z.c) x, abs(z.c) + 1 y, case when e.b > 2 then z.c else 1.5 end v from e left join (select k, 1.55 c from m) z on e.a = z.k + 1;
+
+-- name: functions of a decimal that is one value beside others
+select abs(c) v from (select 1.50 c from m) z union select p from m;
+
+-- name: functions of a decimal that is one value among others
+select k from (select k, 1.50 c from m) z where abs(c) in (select p from m) and abs(c) not in (select salary from emp where salary is not null);

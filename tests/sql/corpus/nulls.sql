@@ -111,3 +111,19 @@ select a, b from r where a = 1 and (a + 2) is not null and ((a = 1) is null or (
 
 -- name: null passed over by concat
 select k, concat(g, g) is null n, concat_ws('-', g, g) is null w, concat_ws(g, 'a') is null a from m where concat(g, '') is not null;
+
+-- name: case whose last branches are null
+select case when f then g when q > 1 then null end x, case when f then p when q > 1 then case when q > 5 then null end end y from m;
+
+-- name: case whose last branches are null without a partner
+select case when x.f then x.g when x.q > 1 then y.g end t, case when x.f then x.day when x.q > 1 then y.day end d, case when x.f then x.moment when x.q > 1 then y.moment end t2, case when x.f then x.x when x.q > 1 then y.x end v, case when x.f then x.f when x.q > 1 then y.f end f from m x left join m y on x.k = y.k + 1;
+
+-- name: case of a subquery of one row and null
+select case when f then g when q > 1 then (select t from tx where t > 'b') end x, case when f then (select t from tx where t > 'b') end y, case when q > 1 then 7 when f then (select max(a) from e where a > k + 90) end z from m;
+
+-- name: case that raises where it is asked for
+select case when a > 4 then error('no') when a > 2 then b end x, case when a < 9 then 1 when a > 9 then error('no') end y from e where a < 4;
+
+-- name: case that raises
+-- raises: no such row
+select case when a < 2 then 1 when a > 3 then error('no such row') end x from e;
