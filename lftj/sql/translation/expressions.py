@@ -141,6 +141,8 @@ def nullable(of: Expression) -> bool:
         return nullable(of.arguments[0])
     if isinstance(of, Call) and of.function in ("greatest", "least"):
         return all(map(nullable, of.arguments))
+    if isinstance(of, Call) and of.function in ("concat", "concat_ws"):
+        return of.function == "concat_ws" and nullable(of.arguments[0])  # the separator
     return any(map(nullable, children(of)))
 
 

@@ -210,6 +210,8 @@ class Writer:
             return [f"{'' if holds else '!'}{relation}({terms})", *more]
         if isinstance(of, Case):
             return [f"coalesce({self.value(of)}, {str(not holds).lower()}) = {str(holds).lower()}"]
+        if isinstance(of, IsNull) and any(isinstance(one, Case) for one in walked(of.argument)):
+            return [f"coalesce({self.condition(of, holds)}, false) = true"]  # rules refuse what they know
         if isinstance(of, Constant) and of != FALSE and of.value is not None and bool(of.value) == holds:
             return []
         return [self.condition(of, holds)]

@@ -127,3 +127,15 @@ select case when a > 4 then error('no') when a > 2 then b end x, case when a < 9
 -- name: case that raises
 -- raises: no such row
 select case when a < 2 then 1 when a > 3 then error('no such row') end x from e;
+
+-- name: what is never null
+select a from r where concat(cast(a as varchar), cast(b as varchar)) is null or coalesce(a, b, 0) is null;
+
+-- name: what is never null behind an outer join
+select a, d from r left join s on a = c where concat(cast(d as varchar), 'x') is not null and concat_ws(',', cast(d as varchar)) is not null and concat_ws(cast(d as varchar), 'x', 'y') is null;
+
+-- name: case that is never null
+select a, b from r where case when b > 10 then b else 0 end is not null and case when a is null then 0 else a end is not null;
+
+-- name: case that may be null
+select a, b from r where case when b > 10 then a end is null or case when b > 5 then a when b is null then 1 end > 3 is null;
