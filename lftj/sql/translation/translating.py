@@ -149,13 +149,18 @@ class Translation:
         return Body((atom,), (), tuple(found[:n_shown]))
 
     def materialised(self, wanted: str, bag: Bag, types: Sequence[str], place: Place | None = None) -> Body:
-        """A bag as one body: itself, or a head of its rows."""
+        """A bag as one body: itself, or a head of its rows, in which equal columns are one."""
         bag = [each for body in bag for each in apart(body)]
         if not bag:
             return self.nothing(types)
         if len(bag) == 1:
             return bag[0]
-        return self.read(self._rows_head(wanted, bag, types, place), len(types))
+        columns = list(zip(*(body.columns for body in bag), strict=True))
+        kept = dict(zip(columns, types, strict=True))
+        bag = [body.showing(column[number] for column in kept) for number, body in enumerate(bag)]
+        found = self.read(self._rows_head(wanted, bag, list(kept.values()), place), len(kept))
+        shown = dict(zip(kept, found.columns, strict=True))
+        return found.showing(shown[column] for column in columns)
 
     def _rows_head(self, wanted: str, bag: Bag, types: Sequence[str], place: Place | None = None) -> Head:
         rows = [(body, body.columns) for body in bag]

@@ -225,3 +225,6 @@ select m, max(m) o, sum(m) t, count(m) n from (select max(a) m from e where a > 
 
 -- name: groups beside an aggregate of nothing
 select b, max(m) o, count(*) n from e, (select max(t) m from tx where t > 'zz') z group by b;
+
+-- name: alternatives, texts in one order
+select k, string_agg(t, ',' order by t) x, string_agg(t, '' order by t) y, count(*) n from (select x.k, y.g t from m x left join m y on x.q = y.k) z group by k;
