@@ -13,9 +13,7 @@ Invariants
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +25,7 @@ from lftj.errors import SqlError
 from lftj.language.diagnostics import suggestion
 from lftj.sql.errors import sql_error
 from lftj.sql.nodes import Place
-from lftj.statements.kinds import known_duckdb, select_only
+from lftj.statements.kinds import connection, known_duckdb, select_only
 
 _LINES = 8
 """Of an error: what is more are functions that might have been meant."""
@@ -44,7 +42,7 @@ class Binder:
     """One for each database.  Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._connection = _opened(os.getpid()).cursor()
+        self._connection = connection()
         self._tables: dict[str, pa.Schema] = {}
         self._lock = threading.Lock()
 
@@ -133,11 +131,6 @@ def quoted(name: str) -> str:
     '"my ""t\"""'
     """
     return '"' + name.replace('"', '""') + '"'
-
-
-@functools.cache
-def _opened(process: int) -> Any:
-    return known_duckdb().connect(config={"threads": 1, "python_enable_replacements": False})
 
 
 def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> SqlError:
