@@ -26,111 +26,110 @@ def place_around(places: Iterable[Place | None]) -> Place | None:
     return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
 
-def _place() -> Any:
-    return field(default=None, compare=False, repr=False)
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """What comes from a place in the text."""
+
+    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 # -- expressions ------------------------------------------------------------------------------
 
 
+class Expression(Placed):
+    """A value of each row."""
+
+    type: str
+
+
+class Condition(Expression):
+    """True, false or NULL."""
+
+    type = "BOOLEAN"
+
+
 @dataclass(frozen=True)
-class Column:
+class Column(Expression):
     """A column of the child, or of both sides of a join, by its place."""
 
     index: int
     type: str
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Expression):
     """``value``: None is NULL."""
 
     value: Any
     type: str
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Expression):
     """An operator or function by DuckDB's name, NULL where an argument is."""
 
     function: str
     arguments: tuple[Expression, ...]
     type: str
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Cast:
+class Cast(Expression):
     argument: Expression
     type: str
     fails: bool = True  # TRY_CAST gives NULL
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Compare:
+class Compare(Condition):
     operator: str  # one of = != < <= > >= <=> <!=>
     left: Expression
     right: Expression
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
 
 
 @dataclass(frozen=True)
-class Logic:
+class Logic(Condition):
     operator: str  # "and" or "or"
     arguments: tuple[Expression, ...]
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
 
 
 @dataclass(frozen=True)
-class Not:
+class Not(Condition):
     argument: Expression
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
 
 
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(Condition):
     argument: Expression
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
 
 
 @dataclass(frozen=True)
-class In:
+class In(Condition):
     argument: Expression
     items: tuple[Expression, ...]
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Expression):
     """The first branch whose condition is true; COALESCE too."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
     type: str
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Variable:
+class Variable(Expression):
     """A value of a row: what :mod:`lftj.sql.bags` puts in the place of a column."""
 
     number: int
     name: str = field(compare=False)
     type: str = field(compare=False)
     nullable: bool = field(compare=False, default=True)
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True)
-class Exists:
+class Exists(Condition):
     """Whether a head has the tuple of these terms, where NULL is a value like others; true or false.
 
     ``absent``: another relation and its columns, which have no such values if the head has not.
@@ -139,14 +138,13 @@ class Exists:
     relation: str
     terms: tuple[tuple[str, Expression], ...]
     absent: tuple[str, tuple[str, ...]] | None = field(default=None, compare=False)
-    place: Place | None = _place()
-    type: str = "BOOLEAN"
-
-
-Expression = Column | Constant | Call | Cast | Compare | Logic | Not | IsNull | In | Case | Variable | Exists
 
 
 # -- relational nodes --------------------------------------------------------------------------
+
+
+class Node(Placed):
+    """A bag of rows; equal to itself alone."""
 
 
 @dataclass(frozen=True)
@@ -157,17 +155,16 @@ class SortKey:
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(Node):
     """A table's columns, by name; None: one that nobody reads."""
 
     table: str
     columns: tuple[str | None, ...]
     types: tuple[str, ...]
-    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Node):
     """Rows of constants; over ``child`` where they refer to it."""
 
     child: Node | None
@@ -176,19 +173,19 @@ class Values:
 
 
 @dataclass(frozen=True, eq=False)
-class Filter:
+class Filter(Node):
     child: Node
     conditions: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Project:
+class Project(Node):
     child: Node
     expressions: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Join:
+class Join(Node):
     """``conditions``: comparisons of an expression over the left with one over the right; ``general``: of
     both, the columns of the right behind those of the left.
 
@@ -201,22 +198,20 @@ class Join:
     right: Node
     conditions: tuple[Compare, ...] = ()
     general: Expression | None = None
-    place: Place | None = None
 
 
 @dataclass(frozen=True)
-class AggregateCall:
+class AggregateCall(Placed):
     function: str
     arguments: tuple[Expression, ...]
     type: str
     distinct: bool = False
     condition: Expression | None = None
     order: tuple[SortKey, ...] = ()
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(Node):
     """Rows of groups, aggregates and values of GROUPING, for each grouping set."""
 
     child: Node
@@ -227,7 +222,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct:
+class Distinct(Node):
     """``targets``: of DISTINCT ON, whose first row in the order stays."""
 
     child: Node
@@ -236,25 +231,24 @@ class Distinct:
 
 
 @dataclass(frozen=True, eq=False)
-class Union:
+class Union(Node):
     left: Node
     right: Node
     all: bool = True
 
 
 @dataclass(frozen=True, eq=False)
-class Without:
+class Without(Node):
     """EXCEPT, or INTERSECT where ``keeps``; ``all``: by the number of copies."""
 
     left: Node
     right: Node
     keeps: bool
     all: bool
-    place: Place | None = None
 
 
 @dataclass(frozen=True)
-class WindowCall:
+class WindowCall(Placed):
     """``frame``: unit, first and last row from the current one, None: no end."""
 
     function: str
@@ -264,11 +258,10 @@ class WindowCall:
     type: str
     frame: tuple[str, Any, Any] | None = None
     condition: Expression | None = None
-    place: Place | None = _place()
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class Window(Node):
     """The child's columns, and a value for each call."""
 
     child: Node
@@ -276,30 +269,29 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
+class Ordered(Node):
     child: Node
     keys: tuple[SortKey, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class Limit(Node):
     child: Node
     limit: int | None
     offset: int
 
 
 @dataclass(frozen=True, eq=False)
-class Unnest:
+class Unnest(Node):
     """The child's columns and elements of lists, a row for each; of several as many as the longest has."""
 
     child: Node
     lists: tuple[Expression, ...]
     types: tuple[str, ...]
-    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class With:
+class With(Node):
     """``definition`` by its number, for ``body``; ``correlates``: made of a correlated subquery."""
 
     number: int
@@ -310,7 +302,7 @@ class With:
 
 
 @dataclass(frozen=True, eq=False)
-class Recall:
+class Recall(Node):
     """The rows of a With or Recursion."""
 
     number: int
@@ -318,7 +310,7 @@ class Recall:
 
 
 @dataclass(frozen=True, eq=False)
-class Recursion:
+class Recursion(Node):
     """WITH RECURSIVE: the rows of ``base``, and of ``step`` over those that there are."""
 
     number: int
@@ -327,27 +319,6 @@ class Recursion:
     step: Node
     types: tuple[str, ...]
     all: bool
-    place: Place | None = None
-
-
-Node = (
-    Scan
-    | Values
-    | Filter
-    | Project
-    | Join
-    | Aggregate
-    | Distinct
-    | Union
-    | Without
-    | Window
-    | Ordered
-    | Limit
-    | Unnest
-    | With
-    | Recall
-    | Recursion
-)
 
 
 def types_of(node: Node) -> tuple[str, ...]:
@@ -371,7 +342,10 @@ def types_of(node: Node) -> tuple[str, ...]:
         return (*types_of(node.child), *node.types)
     if isinstance(node, With):
         return types_of(node.body)
-    return types_of(node.left if isinstance(node, Union | Without) else node.child)
+    if isinstance(node, Union | Without):
+        return types_of(node.left)
+    assert isinstance(node, Filter | Distinct | Ordered | Limit)
+    return types_of(node.child)
 
 
 @dataclass(frozen=True)

@@ -6,50 +6,46 @@
 
 from __future__ import annotations
 
-_KINDS = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
-    **dict.fromkeys(("VARCHAR", "CHAR"), "text"),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
-    "TIMESTAMP WITH TIME ZONE": "zoned",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIME": "time",
-    "BLOB": "binary",
-    "INTERVAL": "interval",
-    "NULL": "null",
-}
+from dataclasses import replace
+from decimal import Decimal
 
-_WRITTEN = {
-    "TINYINT": "int8",
-    "SMALLINT": "int16",
-    "INTEGER": "int32",
-    "UTINYINT": "uint8",
-    "USMALLINT": "uint16",
-    "UINTEGER": "uint32",
-    "UBIGINT": "uint64",
-    "FLOAT": "float32",
-    "TIMESTAMP_S": "timestamp[s]",
-    "TIMESTAMP_MS": "timestamp[ms]",
-    "TIMESTAMP_NS": "timestamp[ns]",
-    "NULL": "int64",  # of what is NULL and nothing else
+from lftj.sql.nodes import Constant
+
+_TYPES = {
+    "TINYINT": ("integer", "int8"),
+    "SMALLINT": ("integer", "int16"),
+    "INTEGER": ("integer", "int32"),
+    "BIGINT": ("integer", "int64"),
+    "HUGEINT": ("integer", "int64"),
+    "UTINYINT": ("integer", "uint8"),
+    "USMALLINT": ("integer", "uint16"),
+    "UINTEGER": ("integer", "uint32"),
+    "UBIGINT": ("integer", "uint64"),
+    "UHUGEINT": ("integer", "int64"),
+    "FLOAT": ("float", "float32"),
+    "DOUBLE": ("float", "float64"),
+    "VARCHAR": ("text", "string"),
+    "CHAR": ("text", "string"),
+    "BOOLEAN": ("boolean", "bool"),
+    "DATE": ("date", "date"),
+    "TIME": ("time", None),
+    "TIMESTAMP": ("timestamp", "timestamp"),
+    "TIMESTAMP_S": ("timestamp", "timestamp[s]"),
+    "TIMESTAMP_MS": ("timestamp", "timestamp[ms]"),
+    "TIMESTAMP_NS": ("timestamp", "timestamp[ns]"),
+    "TIMESTAMP WITH TIME ZONE": ("zoned", None),
+    "INTERVAL": ("interval", None),
+    "BLOB": ("binary", None),
+    "NULL": ("null", "int64"),  # of what is NULL and nothing else
 }
-_OF_KIND = {
-    "integer": "int64",
-    "float": "float64",
-    "text": "string",
-    "date": "date",
-    "timestamp": "timestamp",
-    "boolean": "bool",
-}
+"""The kind of each type, and what it is in a cast of a rule; None: rules can't write it."""
 
 
 def kind(type_: str) -> str:
     """What a value is, whatever its width."""
     if type_.endswith("]"):
         return "list"
-    return "decimal" if type_.startswith("DECIMAL") else _KINDS.get(type_, "other")
+    return "decimal" if type_.startswith("DECIMAL") else _TYPES.get(type_, ("other",))[0]
 
 
 def digits(type_: str) -> tuple[int, int]:
@@ -70,4 +66,28 @@ def written(type_: str) -> str | None:
     """
     if kind(type_) == "decimal":
         return "decimal({}, {})".format(*digits(type_))
-    return _WRITTEN.get(type_) or _OF_KIND.get(kind(type_))
+    return _TYPES.get(type_, (None, None))[1]
+
+
+def exactly(of: Constant, type_: str) -> Constant | None:
+    """A constant as one of another type, where that rounds nothing and can't fail; None: it may.
+
+    >>> exactly(Constant(3, "INTEGER"), "DECIMAL(4,2)").value, exactly(Constant(300, "INTEGER"), "TINYINT")
+    (Decimal('3.00'), None)
+    """
+    value, source, to = of.value, kind(of.type), kind(type_)
+    if value is None or of.type == type_:
+        return replace(of, type=type_)
+    if source == to == "integer":
+        bits = int(str(written(type_)).lstrip("uint"))
+        fits = abs(value) < 2 ** (bits - 1) and (value >= 0 or not type_.startswith("U"))
+        return replace(of, type=type_) if fits else None
+    if source == "integer" and to == "float":
+        fits = abs(value) < 2 ** (24 if type_ == "FLOAT" else 53)
+        return replace(of, value=float(value), type=type_) if fits else None
+    if source in ("integer", "decimal") and to == "decimal":
+        width, scale = digits(type_)
+        if abs(value) < 10 ** (min(width, 28) - scale):  # as many digits as Python's context has
+            shown = Decimal(value).quantize(Decimal(1).scaleb(-scale))
+            return replace(of, value=shown, type=type_) if shown == value else None
+    return None

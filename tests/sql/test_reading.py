@@ -13,10 +13,6 @@ from sql.tables import Tables
 
 pytest.importorskip("lftj.sql")
 
-OF_OTHER_VERSIONS = {"BOUND_CAST", "COMPARE_NOT_IN"}
-"""What DuckDB 2.0.1 writes in another way: a function, and NOT around IN."""
-
-
 def kinds(tree: Any) -> Iterator[str]:
     """The types of a plan's nodes, by their short names, and of its expressions."""
     if isinstance(tree, list):
@@ -35,4 +31,4 @@ def test_all_that_is_read_is_in_the_corpus() -> None:
 
     tables = Tables(filled=False)
     reached = {kind for s in CORPUS for kind in kinds(plans.plan(tables.connection, s.text))}
-    assert {*_NODES, *_READERS, *COMPARISONS} - reached == OF_OTHER_VERSIONS
+    assert {*_NODES, *_READERS, *COMPARISONS} <= reached

@@ -10,7 +10,7 @@ from typing import Any
 
 from lftj.sql.nodes import Call, Constant, Place
 from lftj.sql.reading.binder import Binder, quoted
-from lftj.sql.types import digits, kind
+from lftj.sql.types import digits, exactly, kind
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 MOST_ROWS = 1000
@@ -36,12 +36,12 @@ def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
     """A constant of a plan; a list as the call that makes it."""
     type_ = type_name(value["type"])
     if value.get("is_null"):
-        return Constant(None, type_, place)
+        return Constant(None, type_, place=place)
     if kind(type_) == "list":
         of = value["type"]["type_info"]["child_type"]
         elements = (read({"type": of, **one}, place) for one in value["value"].get("children", ()))
-        return Call("list_value", tuple(elements), type_, place)
-    return Constant(_value(value.get("value"), type_), type_, place)
+        return Call("list_value", tuple(elements), type_, place=place)
+    return Constant(_value(value.get("value"), type_), type_, place=place)
 
 
 def _value(found: Any, type_: str) -> Any:
@@ -76,11 +76,12 @@ def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: 
 
 def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant:
     """What DuckDB says of a cast of a constant."""
-    if constant.value is None or constant.type == type_:
-        return Constant(constant.value, type_, constant.place)
+    known = exactly(constant, type_)
+    if known is not None:
+        return known
     cast = "cast" if fails else "try_cast"
     found = _found(binder.value(f"{cast}({_written(constant)} as {_shown(type_)})"), type_)
-    return Constant(found, type_, constant.place)
+    return Constant(found, type_, place=constant.place)
 
 
 def _shown(type_: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lftj.errors import UnsupportedSqlError
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import (
     Call,
@@ -18,12 +19,15 @@ from lftj.sql.nodes import (
     IsNull,
     Logic,
     Not,
+    Place,
     SortKey,
 )
 from lftj.sql.reading.binder import Binder, character_place
 from lftj.sql.reading.constants import computed, converted, read, type_name
 
 Written = Mapping[str, Any]
+Parts = tuple[Expression, ...]
+"""The children of an expression, which are read."""
 
 COMPARISONS = {
     "COMPARE_EQUAL": "=",
@@ -47,33 +51,25 @@ class ExpressionReader:
     """Expressions of one text."""
 
     def __init__(self, sql: str, binder: Binder) -> None:
-        self._sql, self._binder = sql, binder
+        self.sql, self.binder = sql, binder
+
+    def place(self, written: Written) -> Place | None:
+        return character_place(self.sql, written)
+
+    def refusal(self, written: Written, what: str, instead: str = "") -> UnsupportedSqlError:
+        return unsupported(self.sql, self.place(written), what, instead)
 
     def read(self, written: Written) -> Expression:
         """Raises UnsupportedSqlError for a class of expressions that is not known."""
         of, type_ = written["expression_class"], written["type"]
-        place = character_place(self._sql, written)
         if "collation" in written.get("return_type", {}).get("type_info", {}):
-            raise unsupported(self._sql, place, "a collation", "order or compare by lower()")
-        if of == "BOUND_COLUMN_REF":  # of the one table below
-            at = written["binding"].get("column_index", 0)
-            return Column(at, type_name(written["return_type"]), place)
-        if of == "BOUND_REF":
-            return Column(written.get("index", 0), type_name(written["return_type"]), place)
-        if of == "BOUND_CONSTANT":
-            return read(written["value"], place)
-        if type_ in COMPARISONS:
-            left, right = self._all(written["children"])
-            return Compare(COMPARISONS[type_], left, right, place)
-        if of == "BOUND_CASE":
-            branches = tuple(
-                (self.read(check["when_expr"]), self.read(check["then_expr"]))
-                for check in written["case_checks"]
-            )
-            return Case(branches, self.read(written["else_expr"]), type_name(written["return_type"]), place)
-        if type_ in _READERS:
-            return _READERS[type_](self, written)
-        raise unsupported(self._sql, place, f"an expression of class {of} {type_}".lower().replace("_", " "))
+            raise self.refusal(written, "a collation", "order or compare by lower()")
+        if type_ not in _READERS:
+            raise self.refusal(written, f"an expression of class {of} {type_}".lower().replace("_", " "))
+        return _READERS[type_](self, written, self.all(written.get("children", ())), self.place(written))
+
+    def all(self, written: Sequence[Written]) -> tuple[Expression, ...]:
+        return tuple(map(self.read, written))
 
     def keys(self, written: Sequence[Written]) -> tuple[SortKey, ...]:
         """An ORDER BY."""
@@ -86,77 +82,81 @@ class ExpressionReader:
             for one in written
         )
 
-    def all(self, written: Sequence[Written]) -> tuple[Expression, ...]:
-        return tuple(self._all(written))
+    # -- expressions over those that are read -----------------------------------------------
 
-    def _all(self, written: Sequence[Written]) -> list[Expression]:
-        return [self.read(one) for one in written]
+    def _column(self, written: Written, _: Parts, place: Place | None) -> Expression:
+        at = written.get("index", 0)
+        if "binding" in written:  # of the one table below
+            at = written["binding"].get("column_index", 0)
+        return Column(at, type_name(written["return_type"]), place=place)
 
-    def _logic(self, written: Written) -> Expression:
-        operator = "and" if written["type"] == "CONJUNCTION_AND" else "or"
-        return Logic(operator, self.all(written["children"]), character_place(self._sql, written))
+    def _constant(self, written: Written, _: Parts, place: Place | None) -> Expression:
+        return read(written["value"], place)
 
-    def _not(self, written: Written) -> Expression:
-        return Not(self.read(written["children"][0]), character_place(self._sql, written))
+    def _case(self, written: Written, _: Parts, place: Place | None) -> Expression:
+        branches = tuple(
+            (self.read(check["when_expr"]), self.read(check["then_expr"])) for check in written["case_checks"]
+        )
+        type_ = type_name(written["return_type"])
+        return Case(branches, self.read(written["else_expr"]), type_, place=place)
 
-    def _is_null(self, written: Written) -> Expression:
-        place = character_place(self._sql, written)
-        test = IsNull(self.read(written["children"][0]), place)
-        return test if written["type"] == "OPERATOR_IS_NULL" else Not(test, place)
+    def _compare(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        return Compare(COMPARISONS[written["type"]], *parts, place=place)
 
-    def _in(self, written: Written) -> Expression:
-        place = character_place(self._sql, written)
-        argument, *items = self._all(written["children"])
-        test = In(argument, tuple(items), place)
-        return test if written["type"] == "COMPARE_IN" else Not(test, place)
+    def _logic(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        return Logic("and" if written["type"] == "CONJUNCTION_AND" else "or", parts, place=place)
 
-    def _between(self, written: Written) -> Expression:
-        place = character_place(self._sql, written)
-        if "children" in written:
-            value, low, high = self._all(written["children"])
-        else:
-            value, low, high = (self.read(written[part]) for part in ("input", "lower", "upper"))
+    def _not(self, _: Written, parts: Parts, place: Place | None) -> Expression:
+        return Not(*parts, place=place)
+
+    def _is_null(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        test = IsNull(*parts, place=place)
+        return test if written["type"] == "OPERATOR_IS_NULL" else Not(test, place=place)
+
+    def _in(self, _: Written, parts: Parts, place: Place | None) -> Expression:
+        return In(parts[0], parts[1:], place=place)
+
+    def _between(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        value, low, high = parts
         lower = ">=" if written.get("lower_inclusive", True) else ">"
         upper = "<=" if written.get("upper_inclusive", True) else "<"
-        return Logic("and", (Compare(lower, value, low, place), Compare(upper, value, high, place)), place)
+        both = Compare(lower, value, low, place=place), Compare(upper, value, high, place=place)
+        return Logic("and", both, place=place)
 
-    def _coalesce(self, written: Written) -> Expression:
-        place, type_ = character_place(self._sql, written), type_name(written["return_type"])
-        *first, last = self._all(written["children"])
-        return Case(tuple((Not(IsNull(one)), one) for one in first), last, type_, place)
+    def _coalesce(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        branches = tuple((Not(IsNull(one)), one) for one in parts[:-1])
+        return Case(branches, parts[-1], type_name(written["return_type"]), place=place)
 
-    def _cast(self, written: Written) -> Expression:
-        place, type_ = character_place(self._sql, written), type_name(written["return_type"])
-        (child,) = written["children"] if "children" in written else [written["child"]]
-        fails = not (written.get("function_data") or written).get("try_cast", False)
-        argument = self.read(child)
+    def _cast(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        type_ = type_name(written["return_type"])
+        fails = not written["function_data"].get("try_cast", False)
+        (argument,) = parts
         if isinstance(argument, Constant):
-            return converted(self._binder, argument, type_, fails)
-        return argument if argument.type == type_ else Cast(argument, type_, fails, place)
+            return converted(self.binder, argument, type_, fails)
+        return argument if argument.type == type_ else Cast(argument, type_, fails, place=place)
 
-    def _call(self, written: Written) -> Expression:
-        place, type_ = character_place(self._sql, written), type_name(written["return_type"])
+    def _call(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+        type_ = type_name(written["return_type"])
         name = written["qname"]["path"][-1]
-        arguments = self.all(written.get("children", ()))
         if name in _FREE:
-            raise unsupported(self._sql, place, f"the volatile {name}()", "write the value")
-        if name not in ("error", "list_value") and all(isinstance(one, Constant) for one in arguments):
-            constants = [one for one in arguments if isinstance(one, Constant)]
-            return computed(self._binder, name, constants, type_)
-        return Call(name, arguments, type_, place)
+            raise self.refusal(written, f"the volatile {name}()", "write the value")
+        constants = [one for one in parts if isinstance(one, Constant)]
+        if name not in ("error", "list_value") and len(constants) == len(parts):
+            return computed(self.binder, name, constants, type_)
+        return Call(name, parts, type_, place=place)
 
 
-_READERS = {
-    "CONJUNCTION_AND": ExpressionReader._logic,
-    "CONJUNCTION_OR": ExpressionReader._logic,
+_READERS: dict[str, Callable[[ExpressionReader, Written, Parts, Place | None], Expression]] = {
+    **dict.fromkeys(("BOUND_REF", "BOUND_COLUMN_REF"), ExpressionReader._column),
+    **dict.fromkeys(COMPARISONS, ExpressionReader._compare),
+    **dict.fromkeys(("CONJUNCTION_AND", "CONJUNCTION_OR"), ExpressionReader._logic),
+    **dict.fromkeys(("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"), ExpressionReader._is_null),
+    "VALUE_CONSTANT": ExpressionReader._constant,
+    "CASE_EXPR": ExpressionReader._case,
     "OPERATOR_NOT": ExpressionReader._not,
-    "OPERATOR_IS_NULL": ExpressionReader._is_null,
-    "OPERATOR_IS_NOT_NULL": ExpressionReader._is_null,
     "COMPARE_IN": ExpressionReader._in,
-    "COMPARE_NOT_IN": ExpressionReader._in,
     "COMPARE_BETWEEN": ExpressionReader._between,
     "OPERATOR_COALESCE": ExpressionReader._coalesce,
     "OPERATOR_CAST": ExpressionReader._cast,
-    "BOUND_CAST": ExpressionReader._cast,
     "BOUND_FUNCTION": ExpressionReader._call,
 }

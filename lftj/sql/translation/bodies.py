@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Not, Place, Variable
+from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Not, Placed, Variable
 from lftj.sql.translation.expressions import (
     FALSE,
     TRUE,
@@ -33,12 +33,11 @@ from lftj.values.names import usable_names
 
 
 @dataclass(frozen=True)
-class Atom:
+class Atom(Placed):
     """``terms``: column and variable."""
 
     relation: str
     terms: tuple[tuple[str, Variable], ...]
-    place: Place | None = None
 
 
 @dataclass(frozen=True)

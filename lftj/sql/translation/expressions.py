@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from typing import Any
 
 from lftj.sql.nodes import (
     Call,
@@ -27,7 +27,7 @@ from lftj.sql.nodes import (
     Not,
     Variable,
 )
-from lftj.sql.types import digits, kind
+from lftj.sql.types import exactly, kind
 
 TRUE, FALSE, UNKNOWN = (Constant(value, "BOOLEAN") for value in (True, False, None))
 
@@ -50,38 +50,25 @@ _ORDERS: dict[str, Callable[..., bool]] = {
 }
 
 
-def children(of: Expression) -> tuple[Expression, ...]:
-    """One level down."""
-    if isinstance(of, Call | Logic):
-        return of.arguments
-    if isinstance(of, Cast | Not | IsNull):
-        return (of.argument,)
-    if isinstance(of, Compare):
-        return of.left, of.right
-    if isinstance(of, In):
-        return of.argument, *of.items
-    if isinstance(of, Case):
-        return *(part for branch in of.branches for part in branch), of.otherwise
-    return tuple(term for _, term in of.terms) if isinstance(of, Exists) else ()
+def children(of: Expression | tuple[object, ...]) -> Iterator[Expression]:
+    """One level down: what stands in the fields, or in tuples there."""
+    for value in of if isinstance(of, tuple) else vars(of).values():
+        if isinstance(value, Expression):
+            yield value
+        elif isinstance(value, tuple):
+            yield from children(value)
 
 
-def rebuilt(of: Expression, parts: Sequence[Expression]) -> Expression:
+def rebuilt(of: Expression, parts: Iterable[Expression]) -> Expression:
     """The expression over other children."""
-    if isinstance(of, Call | Logic):
-        return replace(of, arguments=tuple(parts))
-    if isinstance(of, Cast | Not | IsNull):
-        return replace(of, argument=parts[0])
-    if isinstance(of, Compare):
-        return replace(of, left=parts[0], right=parts[1])
-    if isinstance(of, In):
-        return replace(of, argument=parts[0], items=tuple(parts[1:]))
-    if isinstance(of, Case):
-        branches = tuple(zip(parts[:-1:2], parts[1::2], strict=True))
-        return replace(of, branches=branches, otherwise=parts[-1])
-    if isinstance(of, Exists):
-        terms = zip((column for column, _ in of.terms), parts, strict=True)
-        return replace(of, terms=tuple(terms))
-    return of
+    left = iter(parts)
+
+    def taken(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(taken, value))
+        return next(left) if isinstance(value, Expression) else value
+
+    return replace(of, **{name: taken(value) for name, value in vars(of).items()})
 
 
 def walked(of: Expression) -> Iterator[Expression]:
@@ -104,7 +91,7 @@ def mapped(of: Expression, change: Callable[[Expression], Expression | None]) ->
     found = change(of)
     if found is not None:
         return found
-    parts = children(of)
+    parts = tuple(children(of))
     changed = [mapped(part, change) for part in parts]
     return folded(of if all(a is b for a, b in zip(parts, changed, strict=True)) else rebuilt(of, changed))
 
@@ -199,8 +186,8 @@ def _compare(of: Compare) -> Expression:
         alike = of.operator == "<=>"
         if nothing:
             other = right if left is nothing[0] else left
-            test = folded(IsNull(other, of.place))
-            return test if alike else folded(Not(test, of.place))
+            test = folded(IsNull(other, place=of.place))
+            return test if alike else folded(Not(test, place=of.place))
         if nullable(left) or nullable(right):
             return of
         return folded(replace(of, operator="=" if alike else "!="))
@@ -226,7 +213,7 @@ def _midnight(day: Expression, time: Expression) -> Constant | None:
     if not isinstance(time, Constant) or not isinstance(time.value, datetime.datetime):
         return None
     begins = time.value.time() == datetime.time()
-    return Constant(time.value.date(), "DATE", time.place) if begins else None
+    return Constant(time.value.date(), "DATE", place=time.place) if begins else None
 
 
 def _logic(of: Logic) -> Expression:
@@ -258,7 +245,7 @@ def _shared(of: Logic) -> Logic:
             tuple(folded(Logic("and", tuple(one for one in side if one not in common))) for side in sides),
         )
     )
-    return Logic("and", (*common, rest), of.place)
+    return Logic("and", (*common, rest), place=of.place)
 
 
 def _not(of: Not) -> Expression:
@@ -281,7 +268,7 @@ def _in(of: In) -> Expression:
         return UNKNOWN
     if any(not isinstance(one, Constant) and nullable(one) for one in of.items):
         return folded(
-            Logic("or", tuple(folded(Compare("=", of.argument, one, of.place)) for one in of.items))
+            Logic("or", tuple(folded(Compare("=", of.argument, one, place=of.place)) for one in of.items))
         )
     items = tuple(one for one in of.items if not (isinstance(one, Constant) and one.value is None))
     found: Expression = replace(of, items=items)
@@ -308,30 +295,22 @@ def _case(of: Case) -> Expression:
 
 
 def _cast(of: Cast) -> Expression:
-    inner = of.argument
-    if inner.type == of.type:
-        return inner
-    if isinstance(inner, Constant):
-        if inner.value is None:
-            return replace(inner, type=of.type)
-        if kind(inner.type) == "integer" and kind(of.type) in ("integer", "float", "decimal"):
-            value = inner.value
-            if kind(of.type) == "decimal":
-                value = Decimal(value).quantize(Decimal(1).scaleb(-digits(of.type)[1]))
-            return replace(inner, value=float(value) if kind(of.type) == "float" else value, type=of.type)
-    return of
+    if of.argument.type == of.type:
+        return of.argument
+    found = exactly(of.argument, of.type) if isinstance(of.argument, Constant) else None
+    return of if found is None else found
 
 
 def _call(of: Call) -> Expression:
     if of.function in ("greatest", "least"):
         known = tuple(one for one in of.arguments if not (isinstance(one, Constant) and one.value is None))
         if len(known) < 2:
-            return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, of.place)
+            return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, place=of.place)
         return replace(of, arguments=known)
     if of.function in READS_NULL:
         return of
     if any(isinstance(one, Constant) and one.value is None for one in of.arguments):
-        return Constant(None, of.type, of.place)
+        return Constant(None, of.type, place=of.place)
     return of
 
 

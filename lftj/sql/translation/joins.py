@@ -86,7 +86,7 @@ def _turned(t: Translation, node: Join) -> Join:
         node.left,
         tuple(Compare(FLIPPED[one.operator], one.right, one.left) for one in node.conditions),
         None if node.general is None else over(node.general, columns),
-        node.place,
+        place=node.place,
     )
 
 
@@ -249,7 +249,7 @@ def _among(t: Translation, node: Join, left: Body, conditions: Sequence[Compare]
         if one.operator == "=" and of == Constant(None, of.type):
             return FALSE
     shown = zip(columns, terms or [Constant(1, "INTEGER")], strict=True)
-    return Exists(relation, tuple(shown), alone and (alone.relation, alone.columns), node.place)
+    return Exists(relation, tuple(shown), alone and (alone.relation, alone.columns), place=node.place)
 
 
 class _LookedUp(NamedTuple):

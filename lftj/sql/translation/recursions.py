@@ -68,7 +68,7 @@ def unnested(t: Translation, node: Unnest) -> Bag:
         found, place = rows.columns
         pair = body.beside(rows).where(Compare("=", lists[0], found))
         if pair is not None:
-            element = Call("list_extract", (found, place), node.types[0], node.place)
+            element = Call("list_extract", (found, place), node.types[0], place=node.place)
             bag.append(pair.showing((*pair.columns[:n_below], element)))
     return bag
 

@@ -102,7 +102,7 @@ class Translation:
     def variable(
         self, name: str, type_: str, may_be_null: bool = True, place: Place | None = None
     ) -> Variable:
-        return Variable(next(self._numbers), name, type_, may_be_null, place)
+        return Variable(next(self._numbers), name, type_, may_be_null, place=place)
 
     def once(self, key: object, make: Callable[[], Any]) -> Any:
         """What is made for a node or an expression of one, the first time."""
@@ -196,7 +196,7 @@ class Translation:
         if not terms:
             first = next(iter(table.columns.values()))
             terms = [(first, self.variable(first, "", False))]
-        return [Body((Atom(node.table, tuple(terms), node.place),), (), tuple(shown))]
+        return [Body((Atom(node.table, tuple(terms), place=node.place),), (), tuple(shown))]
 
     def _values(self, node: Values) -> Bag:
         below = [Body()] if node.child is None else self.bag(node.child)
