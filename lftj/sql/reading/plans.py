@@ -234,8 +234,9 @@ class _Reader(ExpressionReader):
         return nodes.With(written.get("table_index", 0), name, definition, body, name.startswith(_DELIM))
 
     def _recursion(self, written: Written, base: Node, step: Node) -> Node:
-        if written.get("key_targets"):
-            raise self.refusal(written, "USING KEY in a recursion")
+        for part, what in (("key_targets", "USING KEY"), ("ref_recurring", "recurring.")):
+            if written.get(part):
+                raise self.refusal(written, f"{what} in a recursion")
         return nodes.Recursion(
             written.get("table_index", 0),
             written["ctename"],

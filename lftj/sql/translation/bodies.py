@@ -147,10 +147,10 @@ def determined(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]
 
     An atom whose key is known says all its variables, and what they are equal to.
     """
-    return _said(body, by, shapes)[1]
+    return decided(body, by, shapes)[1]
 
 
-def _said(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> tuple[set[int], bool]:
+def decided(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> tuple[set[int], bool]:
     """The variables whose values ``by`` decides, and whether it decides all atoms."""
     same: list[tuple[int, int]] = []
     known: set[int] = {one.number for one in by if isinstance(one, Variable)}
@@ -209,7 +209,7 @@ def _are_separate(
         tuple(test for test in one.tests if test in other.tests),
     )
     shown = [value for value, same in zip(by, others, strict=True) if value == same]
-    known, _ = _said(both, shown, shapes)
+    known, _ = decided(both, shown, shapes)
     conditions = [condition for condition, side in one.sides if (condition, not side) in other.sides]
     return any(known.issuperset(of.number for of in variables(condition)) for condition in conditions)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lftj.sql.nodes import Call, Cast, Constant, Expression
+from lftj.sql.translation.expressions import nullable
 from lftj.sql.types import kind
 
 _SAME = (
@@ -131,7 +132,8 @@ def _concatenated(texts: Sequence[Expression], parted: bool) -> str:
     """The texts that are not NULL behind each other; parted by the first, which is before all."""
     known = [n for n, one in enumerate(texts) if not isinstance(one, Constant) or one.value is not None]
     if not parted:
-        return "({})".format(" || ".join(['""', *(f'coalesce({{{n}}}, "")' for n in known)]))
+        shown = (f'coalesce({{{n}}}, "")' if nullable(texts[n]) else f"{{{n}}}" for n in known)
+        return "({})".format(" || ".join(['""', *shown]))
     if 0 not in known:
         return 'cast({0}, "string")'
     behind = " || ".join(['""', *(f'coalesce({{0}} || {{{n}}}, "")' for n in known[1:])])

@@ -1,6 +1,15 @@
 """WITH RECURSIVE, and UNNEST, which is a recursion over the places of a list.
 
-A recursive head has each row once, which is what UNION says.
+A recursive head has each row once, which is what UNION says.  For UNION ALL it has each *derivation* once, by
+two columns that nothing shows: the level, of which SQL's step reads the last one, and the path, a text of
+what tells derivations of one level apart.  That is empty, and no column, where a level has one row at most.
+
+Invariants
+
+1. Level and path say the derivation: which row of the base, and what of the step's atoms at each level.  So
+   does the path's text: of a level is known what it begins with, a number ends at a comma, and a text is
+   behind its length.
+2. Nothing in a step of UNION ALL reads the recursion through another head, which would see all levels.
 
 Source: SQL:2003, 7.13 (with clause), 7.6 (unnest).
 """
@@ -8,46 +17,157 @@ Source: SQL:2003, 7.13 (with clause), 7.6 (unnest).
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
-from lftj.sql.nodes import Call, Compare, Constant, Expression, IsNull, Not, Recall, Recursion, Unnest
-from lftj.sql.translation.bodies import Bag, Body, Head, Shape, names_of
-from lftj.sql.translation.expressions import over
+from lftj.sql.nodes import (
+    Call,
+    Cast,
+    Compare,
+    Constant,
+    Exists,
+    Expression,
+    IsNull,
+    Node,
+    Not,
+    Recall,
+    Recursion,
+    SortKey,
+    Union,
+    Unnest,
+    Variable,
+    With,
+    place_around,
+)
+from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, decided, names_of
+from lftj.sql.translation.expressions import folded, over, walked
+from lftj.sql.translation.rules import WindowTerm
 from lftj.sql.translation.translating import Translation
+from lftj.sql.types import kind
+from lftj.values.names import usable_names
 
-_ONE = Constant(1, "BIGINT")
+_ZERO, _ONE = Constant(0, "BIGINT"), Constant(1, "BIGINT")
 _LISTS = ("list_value", "unpivot_list")
 
 
 def recursion(t: Translation, node: Recursion) -> Bag:
     """The rows of a recursive definition."""
-    if node.all:
-        raise t.refusal(node.place, "UNION ALL in a recursion", "write UNION, which ends where no row is new")
     if not t.bag(node.base):
         return []
-    if _recalls(node.step, node.number) > 1:
+    if not node.all and _recalls(node.step, node.number) > 1:
         raise t.refusal(node.place, "a recursion that reads itself twice", "join it with what begins it")
-    return [t.read(t.once(node, lambda: _head(t, node)))]
+    return [t.read(t.once(node, lambda: _head(t, node)), len(node.types))]
 
 
-def _recalls(node: object, number: int) -> int:
-    """How often a node reads a definition."""
+def _recalls(node: Node, number: int) -> int:
+    """How often a row of a node comes of rows of a definition."""
     if isinstance(node, Recall):
         return int(node.number == number)
-    below = (
-        vars(node)[part] for part in ("child", "left", "right", "definition", "body") if part in vars(node)
-    )
-    return sum(_recalls(one, number) for one in below if one is not None)
+    if isinstance(node, Union):
+        return max(_recalls(node.left, number), _recalls(node.right, number))
+    parts = {part: _recalls(of, number) for part, of in vars(node).items() if isinstance(of, Node)}
+    if isinstance(node, With) and not node.correlates:
+        parts["definition"] *= _recalls(node.body, node.number)
+    return sum(parts.values())
 
 
 def _head(t: Translation, node: Recursion) -> Head:
     base = t.bag(node.base)
     relation = t.rules.name(node.name)
-    columns = tuple(names_of(base[0].columns))
-    head = Head(relation, columns, node.types, (True,) * len(columns))
+    shown = names_of(base[0].columns)
+    hidden = usable_names(("level", "path"), shown) if node.all else []
+    types = (*node.types, *("BIGINT", "VARCHAR")[: len(hidden)])
+    head = Head(relation, (*shown, *hidden), types, (*(True for _ in shown), *(False for _ in hidden)))
     t.define(node.number, head)
-    t.rules.shapes[relation] = Shape(columns)
-    rows = [(body, body.columns) for body in (*base, *t.bag(node.step))]
-    return t.head(node.name, rows, types=node.types, names=columns, relation=relation, place=node.place)
+    t.rules.shapes[relation] = Shape(tuple(hidden or shown))
+    step = t.bag(node.step)
+    rows = [(body, body.columns) for body in (*base, *step)]
+    if node.all:
+        for body in step:
+            _check_step(t, node, head, body)
+        rows = [_derived(t, node, head, bag, number) for bag in (base, step) for number in range(len(bag))]
+        if not any(isinstance(one, Constant) and one.value for _, of in rows for one in walked(of[-1])):
+            head = replace(head, columns=head.columns[:-1], types=types[:-1], nullable=head.nullable[:-1])
+            t.define(node.number, head)
+            t.rules.shapes[relation] = Shape(head.columns[-1:])
+            rows = [(_without_path(body, relation), values[:-1]) for body, values in rows]
+    return t.head(node.name, rows, types=head.types, names=head.columns, relation=relation, place=node.place)
+
+
+# -- UNION ALL ---------------------------------------------------------------------------------------
+
+
+def _derived(
+    t: Translation, node: Recursion, head: Head, bag: Bag, number: int
+) -> tuple[Body, tuple[Expression, ...]]:
+    """One of the bodies of the base or the step, and the columns, level and path of what it gives."""
+    body, width = bag[number], len(node.types)
+    parents = [[of for _, of in atom.terms] for atom in body.atoms if atom.relation == head.relation]
+    for other in parents[1:]:
+        body = replace(body, tests=(*body.tests, Compare("=", parents[0][width], other[width])))
+    said = [of for terms in parents for of in terms]
+    parts: list[Expression] = [Constant(f"{number}:", "VARCHAR")] if len(bag) > 1 else []
+    parts += [terms[width + 1] for terms in parents]
+    for place, atom in enumerate(body.atoms):
+        known, whole = decided(replace(body, atoms=body.atoms[: place + 1]), said, t.rules.shapes)
+        if whole:
+            continue
+        key = t.rules.shapes[atom.relation].key
+        if key is None or not dict(atom.terms).keys() >= set(key):
+            atom = _numbered(t, atom)
+            body = replace(body, atoms=(*body.atoms[:place], atom, *body.atoms[place + 1 :]))
+            key = tuple(name for name, _ in atom.terms)
+        values = [of for name, of in atom.terms if name in key and of.number not in known]
+        said += values
+        parts += [part for of in values for part in _told(of)]
+    level = Call("+", (parents[0][width], _ONE), "BIGINT") if parents else _ZERO
+    path = parts[0] if len(parts) == 1 else Call("concat", tuple(parts), "VARCHAR")
+    return body, (*body.columns, level, path)
+
+
+def _told(of: Variable) -> tuple[Expression, ...]:
+    """A value in a path, from which it can be read again."""
+    text = folded(Cast(of, "VARCHAR"))
+    if kind(of.type) == "integer":
+        return text, Constant(",", "VARCHAR")
+    length = Cast(Call("length", (text,), "BIGINT"), "VARCHAR")
+    return length, Constant(":", "VARCHAR"), text
+
+
+def _numbered(t: Translation, atom: Atom) -> Atom:
+    """One in which rows that are equal in these columns have numbers."""
+    found = tuple(of for _, of in atom.terms)
+
+    def made() -> Head:
+        number = t.variable("number", "BIGINT", False)
+        shown, relation = (*found, number), t.rules.name("numbered")
+        names = tuple(names_of(shown))
+        window = WindowTerm(number, "row_number", (), found, tuple(map(SortKey, found)))
+        t.rules.add(relation, list(zip(names, shown, strict=True)), Body((atom,)), windows=[window])
+        t.rules.shapes[relation] = Shape(names)
+        return Head(relation, names, tuple(of.type for of in shown), tuple(of.nullable for of in shown))
+
+    head = t.once(("numbered", atom.relation, tuple(name for name, _ in atom.terms)), made)
+    terms = zip(head.columns, (*found, t.variable("number", "BIGINT", False)), strict=True)
+    return Atom(head.relation, tuple(terms), place=atom.place)
+
+
+def _without_path(body: Body, relation: str) -> Body:
+    atoms = (replace(one, terms=one.terms[: -(one.relation == relation) or None]) for one in body.atoms)
+    return replace(body, atoms=tuple(atoms))
+
+
+def _check_step(t: Translation, node: Recursion, head: Head, body: Body) -> None:
+    """Raise UnsupportedSqlError for a body that reads not the last level, or more of the head than that."""
+    parts = (one for of in (*body.tests, *body.columns) for one in walked(of))
+    direct = {atom.relation for atom in body.atoms}
+    others = direct - {head.relation} | {one.relation for one in parts if isinstance(one, Exists)}
+    read = (rule for one in others for rule in t.rules.needed(one))
+    through = [rule.place for rule in read if head.relation in rule.reads]
+    if through or head.relation not in direct:
+        what = "a step of UNION ALL that reads the recursion through groups or a subquery, or not at all"
+        shown = place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
+        place = place_around(through) or shown
+        raise t.refusal(place, what, "join the recursion, and group and order what comes of all")
 
 
 def unnested(t: Translation, node: Unnest) -> Bag:

@@ -195,7 +195,7 @@ class Translation:
                 shown.append(of)
         if not terms:
             first = next(iter(table.columns.values()))
-            terms = [(first, self.variable(first, "", False))]
+            terms = [(first, self.variable(first, ""))]
         return [Body((Atom(node.table, tuple(terms), place=node.place),), (), tuple(shown))]
 
     def _values(self, node: Values) -> Bag:

@@ -105,7 +105,7 @@ class Queries:
         source, a, b = r.choice(edges)
         name, x, y = self.alias("w"), self.alias(), self.alias()
         counted = r.random() < 0.5
-        op = "union all" if counted and r.random() < 0.4 else "union"
+        op = "union all" if counted and r.random() < 0.6 else "union"
         n = Item(E("cast({0} as bigint)", (E("literal", (0,), "int"),), "int"), "n")
         more = Item(E("({0} + 1)", (column(f"{x}.n", "int"),), "int"), "n")
         first = Select(
@@ -132,12 +132,37 @@ class Queries:
         if counted:
             small = E(f"({{0}} < {r.choice((1, 2))})", (column(f"{x}.n", "int"),), "boolean")
             step = replace(step, where=small)
+            if op == "union all":
+                first, step = self._repeated(first, step, x, more)
         columns = ("u", "v", "n") if counted else ("u", "v")
         cte = Cte(name, SetOperation(op, first, step), columns)
         made = Source(name, tuple((one, "int") for one in columns), 3 * source.rows)
         self.sources = [made] * (1 + len(self.sources)) + self.sources
         body, families = self.query(None, (), min(self.size, 2), approximate, top=True)
         return With((cte,), body, True), families
+
+    def _repeated(self, first: Select, step: Select, x: str, more: Item) -> tuple[Any, Any]:
+        """What UNION ALL tells apart: steps that pass rows on, or read none of a table, and branches."""
+        r = self.r
+        u, v = (column(f"{x}.{name}", "int") for name in "uv")
+        found: list[Any] = []
+        for _ in range(r.choice((1, 1, 2))):
+            joined = r.choice(("", "inner", "inner", "left", "itself", "cross"))
+            source, items = step.source, step.items
+            if joined in ("", "cross"):
+                half = E("({0} // 2)", (u,), "int") if r.random() < 0.5 else u
+                items = (Item(half, "u"), Item(v, "v"), more)
+                source = replace(source, kind="cross", on=None) if joined else source.left
+            elif joined == "left":
+                source = replace(source, kind="left")
+            elif joined == "itself":
+                y = self.alias()
+                meet = E("({0} = {1})", (v, column(f"{y}.{r.choice('uv')}", "int")), "boolean")
+                items = (Item(u, "u"), Item(column(f"{y}.v", "int"), "v"), more)
+                source = Join("inner", source.left, Named(source.left.name, y), meet)
+            found.append(replace(step, source=source, items=items))
+        base = SetOperation("union all", first, first) if r.random() < 0.2 else first
+        return base, found[0] if len(found) == 1 else SetOperation("union all", *found)
 
     def query(
         self,
