@@ -60,6 +60,7 @@ from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.literals import NULL, TypedValue
 from lftj.values.spelling import literal, spelled
 
+_CASTS = ("cast", "sql_cast", "try_cast")
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _MEMBER = "member#"  # no variable has such a name
 
@@ -344,6 +345,9 @@ def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
         kind(type_) for type_, argument in typed if not isinstance(argument, Constant)
     ):
         decimals = any(kind(type_) == "decimal" for type_ in own)
+    if call.function in _CASTS:  # a decimal literal has all its digits
+        target = call.arguments[-1]
+        decimals |= isinstance(target, Constant) and str(target.value).startswith("decimal")
     arguments = []
     for argument, type_ in zip(call.arguments, own, strict=True):
         if not isinstance(argument, Constant):

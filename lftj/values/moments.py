@@ -58,6 +58,8 @@ def _first_days(months: np.ndarray) -> np.ndarray:
 # -- text ---------------------------------------------------------------------------------
 
 _DIRECTIVE = re.compile("%(-?)(.?)", re.DOTALL)
+_SHORT = {"%c": "%Y-%m-%d %H:%M:%S", "%x": "%Y-%m-%d", "%X": "%H:%M:%S", "%h": "%b", "%z": "+00", "%Z": ""}
+"""Directives that stand for others; moments are in UTC."""
 
 
 def formatting(pattern: str) -> Kernel:
@@ -67,6 +69,7 @@ def formatting(pattern: str) -> Kernel:
     >>> formatting("%-d %b %Y, %H:%M")(pa.array([datetime.datetime(2026, 2, 1, 7, 30)])).to_pylist()
     ['1 Feb 2026, 07:30']
     """
+    pattern = _DIRECTIVE.sub(lambda found: _SHORT.get(found[0], found[0]), pattern)
     pieces: list[str | Callable[[_Written], pa.Array]] = []
     end = 0
     for directive in _DIRECTIVE.finditer(pattern):

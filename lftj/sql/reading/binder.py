@@ -13,7 +13,9 @@ Invariants
 
 from __future__ import annotations
 
+import datetime
 import json
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,11 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from lftj.errors import SqlError
+from lftj.errors import SqlError, UnsupportedSqlError
 from lftj.language.diagnostics import suggestion
 from lftj.sql.errors import sql_error
 from lftj.sql.nodes import Place
 from lftj.statements.kinds import connection, known_duckdb, select_only
+
+BEYOND = "a moment before the year 1, after 9999 or at infinity is not taken: write NULL"
 
 _LINES = 8
 """Of an error: what is more are functions that might have been meant."""
@@ -34,6 +38,9 @@ _PLAN = (
     "select json_serialize_plan(?::varchar, skip_null := true, skip_default := true, skip_empty := true,"
     " optimize := false)"
 )
+
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:nan|inf(?:inity)?)\b', re.IGNORECASE)
+_NUMBERS = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
 _TREE = _PLAN.replace("_plan", "_sql").replace(", optimize := false", "")
 
@@ -79,12 +86,12 @@ class Binder:
             raise _refused(sql, found, tables)
 
     def _bound(self, sql: str) -> dict[str, Any]:
-        return dict(json.loads(self._connection.execute(_PLAN, [sql]).fetchall()[0][0]))
+        return _loaded(self._connection.execute(_PLAN, [sql]).fetchall()[0][0])
 
     def tables(self, sql: str) -> frozenset[str]:
         """The names of the tables that a text reads, there or not, as it has them.  Raises SqlError."""
         with self._lock:
-            found = json.loads(self._connection.execute(_TREE, [sql]).fetchall()[0][0])
+            found = _loaded(self._connection.execute(_TREE, [sql]).fetchall()[0][0])
         if found["error"]:
             raise _refused(sql, found, ())
         return frozenset(_tables(found["statements"], frozenset()))
@@ -94,9 +101,15 @@ class Binder:
         duckdb = known_duckdb()
         with self._lock:
             try:
-                return self._connection.execute(f"select {expression}").fetchall()[0][0]
+                found = self._connection.execute(f"select {expression}").fetchall()[0][0]
+                at_end = isinstance(found, datetime.date) and found.year in (1, 9999)
+                if at_end and not self._connection.execute(f"select isfinite({expression})").fetchall()[0][0]:
+                    raise UnsupportedSqlError(BEYOND)
+                return found
             except duckdb.Error as error:
                 raise SqlError(str(error)) from None
+            except OverflowError:
+                raise UnsupportedSqlError(BEYOND) from None
 
     def rows(self, sql: str) -> pa.Table:
         """The rows of a SELECT that reads no table."""
@@ -133,6 +146,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _loaded(text: str) -> dict[str, Any]:
+    """JSON as DuckDB writes it: NaN and infinity in capitals, and nothing where it can't write a value."""
+    if not text:
+        raise UnsupportedSqlError("a value that DuckDB can't write into a plan is not taken")
+    return dict(json.loads(_NO_NUMBER.sub(lambda found: _NUMBERS.get(found[0].lower(), found[0]), text)))
+
+
 def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> SqlError:
     place: Place | None = None
     if "position" in found:
@@ -144,6 +164,10 @@ def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> Sql
         message = f"{message.rstrip()}; there is {candidates.lstrip(': ')}"
     elif found.get("type") == "Table" and "name" in found:
         message = f"there is no relation {found['name']!r}{suggestion(found['name'], tables)}"
+    if "not support serialization" in message:
+        raise UnsupportedSqlError(
+            "a table function that reads files is not taken: load its rows as a relation"
+        )
     lines = message.replace("\t", "  ").splitlines()
     message = "\n".join([*lines[:_LINES], "  ..."] if len(lines) > _LINES + 1 else lines)
     return sql_error(sql, place, message)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
+from lftj.errors import UnsupportedSqlError
 from lftj.sql.nodes import Call, Constant, Place
-from lftj.sql.reading.binder import Binder, quoted
+from lftj.sql.reading.binder import BEYOND, Binder, quoted
 from lftj.sql.types import digits, exactly, kind
 
 _EPOCH = datetime.datetime(1970, 1, 1)
+_EXACT = Context(prec=80)
 MOST_ROWS = 1000
 """Of a table function that is read as VALUES."""
 _PER_SECOND = {"TIMESTAMP_S": 1, "TIMESTAMP_MS": 1000, "TIMESTAMP_NS": 10**9}
@@ -32,6 +34,26 @@ def type_name(written: Mapping[str, Any]) -> str:
     return "NULL" if written["id"] == "SQLNULL" else str(written["id"])
 
 
+def has_parts(written: Mapping[str, Any]) -> bool:
+    """Whether a type of a plan is one of several values, an aggregate's state, or a list of such.
+
+    >>> has_parts({"id": "LIST", "type_info": {"child_type": {"id": "STRUCT"}}}), has_parts({"id": "DATE"})
+    (True, False)
+    """
+    info = written.get("type_info", {})
+    if written.get("id") == "LIST" and has_parts(info["child_type"]):
+        return True
+    return info.get("alias") == "AGGREGATE_STATE" or written.get("id") in (
+        "STRUCT",
+        "TUPLE",
+        "MAP",
+        "UNION",
+        "VARIANT",
+        "ENUM",
+        "ARRAY",
+    )
+
+
 def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
     """A constant of a plan; a list as the call that makes it."""
     type_ = type_name(value["type"])
@@ -41,19 +63,24 @@ def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
         of = value["type"]["type_info"]["child_type"]
         elements = (read({"type": of, **one}, place) for one in value["value"].get("children", ()))
         return Call("list_value", tuple(elements), type_, place=place)
-    return Constant(_value(value.get("value"), type_), type_, place=place)
+    if kind(type_) in ("zoned", "time", "other"):
+        raise UnsupportedSqlError(f"a constant of type {type_} is not taken")
+    try:
+        return Constant(_value(value.get("value"), type_), type_, place=place)
+    except OverflowError:
+        raise UnsupportedSqlError(BEYOND) from None
 
 
 def _value(found: Any, type_: str) -> Any:
     of = kind(type_)
     if of == "date":
         return (_EPOCH + datetime.timedelta(days=found)).date()
+    if isinstance(found, dict) and "upper" in found:  # 128 bits
+        found = found["upper"] * 2**64 + found["lower"]
     if of == "decimal":
-        return Decimal(found).scaleb(-digits(type_)[1])
+        return _EXACT.scaleb(Decimal(found), -digits(type_)[1])
     if of == "timestamp":
         return _EPOCH + datetime.timedelta(microseconds=found * 10**6 // _PER_SECOND.get(type_, 10**6))
-    if of == "integer" and isinstance(found, dict):  # HUGEINT
-        return found["upper"] * 2**64 + found["lower"]
     if of == "interval":
         return tuple(found.get(unit, 0) for unit in ("months", "days", "micros"))
     if of == "float":
@@ -61,10 +88,10 @@ def _value(found: Any, type_: str) -> Any:
     return found
 
 
-def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> Constant:
+def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> Constant | Call:
     """What DuckDB says of a function of constants."""
     shown = ", ".join(map(_written, arguments))
-    return Constant(_found(binder.value(f"{quoted(function)}({shown})"), type_), type_)
+    return _constant(_found(binder.value(f"{quoted(function)}({shown})"), type_), type_)
 
 
 def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> list[Constant]:
@@ -74,14 +101,22 @@ def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: 
     return [Constant(value, type_) for value in rows.column(0).to_pylist()]
 
 
-def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant:
+def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant | Call:
     """What DuckDB says of a cast of a constant."""
     known = exactly(constant, type_)
     if known is not None:
         return known
     cast = "cast" if fails else "try_cast"
     found = _found(binder.value(f"{cast}({_written(constant)} as {_shown(type_)})"), type_)
-    return Constant(found, type_, place=constant.place)
+    return _constant(found, type_, constant.place)
+
+
+def _constant(value: Any, type_: str, place: Place | None = None) -> Constant | Call:
+    """Of a value of Python; a list as the call that makes it."""
+    if isinstance(value, list):
+        parts = tuple(_constant(one, type_[:-2], place) for one in value)
+        return Call("list_value", parts, type_, place=place)
+    return Constant(value, type_, place=place)
 
 
 def _shown(type_: str) -> str:
@@ -92,7 +127,7 @@ def _found(value: Any, type_: str) -> Any:
     if isinstance(value, datetime.timedelta):
         return 0, value.days, value.seconds * 10**6 + value.microseconds
     if kind(type_) == "decimal" and value is not None:
-        return Decimal(value).quantize(Decimal(1).scaleb(-digits(type_)[1]))
+        return _EXACT.quantize(Decimal(value), Decimal(1).scaleb(-digits(type_)[1]))
     return value
 
 
@@ -104,7 +139,7 @@ def _written(constant: Constant) -> str:
     """
     value = constant.value
     if value is None:
-        return f"cast(null as {_shown(constant.type)})"
+        return "null" if "NULL" in constant.type else f"cast(null as {constant.type})"
     if isinstance(value, tuple):
         months, days, micros = value
         text = f"{months} months {days} days {micros} microseconds"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
@@ -23,7 +25,7 @@ from lftj.sql.nodes import (
     SortKey,
 )
 from lftj.sql.reading.binder import Binder, character_place
-from lftj.sql.reading.constants import computed, converted, read, type_name
+from lftj.sql.reading.constants import computed, converted, has_parts, read, type_name
 
 Written = Mapping[str, Any]
 Parts = tuple[Expression, ...]
@@ -42,7 +44,14 @@ COMPARISONS = {
 _FREE = (
     *("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed", "nextval", "currval"),
     *("now", "today", "current_date", "current_time", "get_current_time", "current_localtime"),
-    *("current_timestamp", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp"),
+    *(
+        "txid_current",
+        "current_query",
+        "current_timestamp",
+        "get_current_timestamp",
+        "transaction_timestamp",
+        "current_localtimestamp",
+    ),
 )
 """Functions whose value is not the row's."""
 
@@ -62,14 +71,22 @@ class ExpressionReader:
     def read(self, written: Written) -> Expression:
         """Raises UnsupportedSqlError for a class of expressions that is not known."""
         of, type_ = written["expression_class"], written["type"]
-        if "collation" in written.get("return_type", {}).get("type_info", {}):
+        shown = written.get("return_type") or written.get("value", {}).get("type", {})
+        if "collation" in shown.get("type_info", {}):
             raise self.refusal(written, "a collation", "order or compare by lower()")
+        self.type(shown, written)
         if type_ not in _READERS:
             raise self.refusal(written, f"an expression of class {of} {type_}".lower().replace("_", " "))
         return _READERS[type_](self, written, self.all(written.get("children", ())), self.place(written))
 
     def all(self, written: Sequence[Written]) -> tuple[Expression, ...]:
         return tuple(map(self.read, written))
+
+    def type(self, type_: Written, written: Written) -> str:
+        """The name of an expression's type.  Raises UnsupportedSqlError for one whose values have parts."""
+        if has_parts(type_):
+            raise self.refusal(written, f"a value of type {type_['id']}", "a column for each part")
+        return type_name(type_) if type_ else ""
 
     def keys(self, written: Sequence[Written]) -> tuple[SortKey, ...]:
         """An ORDER BY."""
@@ -91,6 +108,9 @@ class ExpressionReader:
         return Column(at, type_name(written["return_type"]), place=place)
 
     def _constant(self, written: Written, _: Parts, place: Place | None) -> Expression:
+        called = re.match(r"\w+", self.sql[slice(*place)]) if place else None
+        if called and called[0].lower() in _FREE:
+            raise self._volatile(written, called[0])
         return read(written["value"], place)
 
     def _case(self, written: Written, _: Parts, place: Place | None) -> Expression:
@@ -139,12 +159,33 @@ class ExpressionReader:
         type_ = type_name(written["return_type"])
         name = written["qname"]["path"][-1]
         if name in _FREE:
-            raise self.refusal(written, f"the volatile {name}()", "write the value")
+            raise self._volatile(written, name)
+        if name in _OPTIONS and len(parts) > _OPTIONS[name]:
+            parts = self._by_options(written, parts)
         constants = [one for one in parts if isinstance(one, Constant)]
         if name not in ("error", "list_value") and len(constants) == len(parts):
             return computed(self.binder, name, constants, type_)
         return Call(name, parts, type_, place=place)
 
+    def _volatile(self, written: Written, name: str) -> UnsupportedSqlError:
+        return self.refusal(written, f"the volatile {name}()", "write the value")
+
+    def _by_options(self, written: Written, arguments: Parts) -> Parts:
+        """The arguments of a regular expression; ``i`` becomes a part of it, ``g`` stays."""
+        text, pattern, *others, options = arguments
+        if (
+            not isinstance(pattern, Constant)
+            or not isinstance(options, Constant)
+            or set(options.value) - {*"cig"}
+        ):
+            raise self.refusal(written, "such options of a regular expression", "write '(?i)' in it")
+        if "i" in options.value and pattern.value is not None:
+            pattern = replace(pattern, value=f"(?i){pattern.value}")
+        return text, pattern, *others, *([Constant("g", "VARCHAR")] if "g" in options.value else [])
+
+
+_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_extract": 3, "regexp_replace": 3}
+"""Where a regular expression's options stand."""
 
 _READERS: dict[str, Callable[[ExpressionReader, Written, Parts, Place | None], Expression]] = {
     **dict.fromkeys(("BOUND_REF", "BOUND_COLUMN_REF"), ExpressionReader._column),

@@ -118,13 +118,15 @@ class _Reader(ExpressionReader):
         )
 
     def _aggregate_call(self, written: Written) -> nodes.AggregateCall:
+        name = written["qname"]["path"][-1]
+        orders = (written.get("order_bys") or {}).get("orders", ())
         return nodes.AggregateCall(
-            written["qname"]["path"][-1],
+            name,
             self.all(written.get("children", ())),
-            type_name(written["return_type"]),
+            self.type(written["return_type"], written),
             written.get("aggregate_type") == "DISTINCT",
             self.read(written["filter"]) if written.get("filter") else None,
-            self.keys((written.get("order_bys") or {}).get("orders", ())),
+            self.keys(orders) if name in _IN_ORDER else (),
             place=self.place(written),
         )
 
@@ -143,7 +145,7 @@ class _Reader(ExpressionReader):
             self.all(written.get("children", ())),
             self.all(written.get("partitions", ())),
             order,
-            type_name(written["return_type"]),
+            self.type(written["return_type"], written),
             self._frame(written, bool(order)),
             self.read(written["filters"]) if written.get("filters") else None,
             place=self.place(written),
@@ -155,6 +157,8 @@ class _Reader(ExpressionReader):
             return None
         first = self._bound(written, start, "start_expr")
         last = self._bound(written, end, "end_expr")
+        if first is not None and last is not None and first > last:
+            raise self.refusal(written, "a frame that ends before it begins")
         for unit in _FRAME_UNITS:
             if start.lower().endswith(unit) or end.lower().endswith(unit):
                 return unit, first, last
@@ -254,6 +258,12 @@ _ONE_ROW = nodes.Values(None, ((Constant(0, "INTEGER"),),), ("INTEGER",))
 def _uncast(of: Expression) -> Expression:
     return of.argument if isinstance(of, nodes.Cast) else of
 
+
+_IN_ORDER = (
+    *("list", "array_agg", "string_agg", "group_concat", "listagg"),
+    *("first", "last", "any_value", "arbitrary", "quantile_cont", "quantile_disc", "mode"),
+)
+"""Aggregates whose value depends on an order."""
 
 _NO_WINDOWS = (
     ("ignore_nulls", "IGNORE NULLS", "ask for the rows that are not NULL in a subquery"),

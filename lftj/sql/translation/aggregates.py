@@ -90,13 +90,15 @@ _NUMBERS = ("sum", "sum_no_overflow", "avg", "mean")
 
 def aggregated(t: Translation, node: Aggregate) -> Bag:
     """The bag of an aggregate: a body for each grouping set."""
+    for call in node.calls:
+        _known(t, call)
     if not node.calls and not node.groupings and len(node.sets) == 1 and node.groups:
         return _distinct_groups(t, node)
     alone = _only_row(t, node)
     if alone is not None:
         return alone
     if not node.groups and not t.bag(node.child):
-        return [Body().showing(_of_nothing(call) for call in node.calls)]
+        return [Body().showing(_of_nothing(call) for call in node.calls)] * len(node.sets)
     orders = list(dict.fromkeys(call.order for call in node.calls if call.order))
     if len(orders) > 1:
         return _by_order(t, node, orders)
@@ -163,17 +165,25 @@ def _distinct_groups(t: Translation, node: Aggregate) -> Bag:
 
 def _only_row(t: Translation, node: Aggregate) -> Bag | None:
     """The value of a subquery that always has one row, and their number: the row itself."""
-    if node.groups or not {call.function for call in node.calls} <= {"first", "count_star"}:
+    if node.groups or any(call.condition or not (_of_row(call) or _is_ones(call)) for call in node.calls):
         return None
     bag = t.bag(node.child)
     if len(bag) != 1 or not t.is_always_there(bag[0]):
         return None
     (body,) = bag
-    return [
-        body.showing(
-            over(call.arguments[0], body.columns) if call.function == "first" else _ONE for call in node.calls
-        )
-    ]
+    row = body.showing(
+        over(call.arguments[0], body.columns) if _of_row(call) else _ONE for call in node.calls
+    )
+    return [row] * len(node.sets)
+
+
+def _of_row(call: AggregateCall) -> bool:
+    return call.function == "first"
+
+
+def _is_ones(call: AggregateCall) -> bool:
+    """Whether it counts the rows."""
+    return call.function == "count_star" or (call.function == "count" and not nullable(call.arguments[0]))
 
 
 def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> Head | None:
@@ -187,7 +197,13 @@ def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> He
         return None
     bag = t.bag(node.child)
     (groups,) = node.sets
-    if not bag or groups != tuple(range(len(node.groups))) or _only_row(t, node) is not None:
+    orders = {call.order for call in node.calls if call.order}
+    if (
+        not bag
+        or len(orders) > 1
+        or groups != tuple(range(len(node.groups)))
+        or _only_row(t, node) is not None
+    ):
         return None
     return _head(t, node, groups, relation, names)
 
@@ -362,11 +378,7 @@ def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alo
         if not counted or counted[0] == _ONE:
             return Term("count", default=default)
         return Term("sum", tuple(counted), default=default)
-    name = _NAMES.get(call.function)
-    if call.function == "quantile_cont" and _is_half(call):
-        name = "median"
-    if name is None:
-        raise t.refusal(call.place, f"the aggregate {call.function}()", _INSTEAD.get(call.function, ""))
+    name = _known(t, call)
     default = "null" if alone else None
     settings = tuple(
         _setting(t, call, number)
@@ -385,6 +397,29 @@ def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alo
     return Term(name, tuple(arguments), distinct, order, default, settings)
 
 
+def _known(t: Translation, call: AggregateCall) -> str:
+    """An aggregate as rules call it."""
+    name = "count" if call.function in _COUNTS else _NAMES.get(call.function)
+    if call.function == "quantile_cont" and _is_half(call):
+        name = "median"
+    if name is None:
+        raise t.refusal(call.place, f"the aggregate {call.function}()", _INSTEAD.get(call.function, ""))
+    pairs = name in ("arg_min", "arg_max")
+    if len(call.arguments) > 1 + pairs and name not in ("string_agg", "quantile", "median"):
+        raise t.refusal(
+            call.place, f"{call.function}() of so many rows", "QUALIFY row_number() OVER (...) <= n"
+        )
+    if name in ("avg", "median") and kind(call.arguments[0].type) in ("date", "timestamp", "text"):
+        raise t.refusal(
+            call.place, f"{name}() of {call.arguments[0].type}", "quantile_disc(x, 0.5), avg(epoch(x))"
+        )
+    if call.order and name not in ("list", "string_agg"):
+        raise t.refusal(call.place, f"ORDER BY of {call.function}()", "list(x ORDER BY y)[1] is the first")
+    if call.distinct and pairs:
+        raise t.refusal(call.place, f"{call.function}(DISTINCT)")
+    return name
+
+
 def _is_half(call: AggregateCall) -> bool:
     share = call.arguments[1]
     numbers = kind(call.arguments[0].type) in ("integer", "float", "decimal")
@@ -393,6 +428,10 @@ def _is_half(call: AggregateCall) -> bool:
 
 def _setting(t: Translation, call: AggregateCall, number: int) -> str:
     of = call.arguments[number]
-    if not isinstance(of, Constant):
+    if not isinstance(of, Constant) or of.value is None:
         raise t.refusal(call.place, f"{call.function}() by what is no literal")
+    if not isinstance(of.value, str) and not 0 < of.value <= 1:
+        raise t.refusal(
+            call.place, f"the share {of.value} of {call.function}()", "order by the negative, or min()"
+        )
     return literal(of.value, of.type) or "null"

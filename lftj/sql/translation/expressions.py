@@ -27,6 +27,7 @@ from lftj.sql.nodes import (
     Not,
     Variable,
 )
+from lftj.sql.translation.functions import is_known
 from lftj.sql.types import exactly, kind
 
 TRUE, FALSE, UNKNOWN = (Constant(value, "BOOLEAN") for value in (True, False, None))
@@ -289,9 +290,15 @@ def _case(of: Case) -> Expression:
             otherwise = value
             break
         branches.append((condition, value))
+    while branches and _both_null(branches[-1][1], otherwise):
+        branches.pop()
     if all(value == otherwise for _, value in branches):
         return otherwise if otherwise.type == of.type else Cast(otherwise, of.type)
     return replace(of, branches=tuple(branches), otherwise=otherwise)
+
+
+def _both_null(*of: Expression) -> bool:
+    return all(isinstance(one, Constant) and one.value is None for one in of)
 
 
 def _cast(of: Cast) -> Expression:
@@ -307,7 +314,7 @@ def _call(of: Call) -> Expression:
         if len(known) < 2:
             return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, place=of.place)
         return replace(of, arguments=known)
-    if of.function in READS_NULL:
+    if of.function in READS_NULL or not is_known(of):
         return of
     if any(isinstance(one, Constant) and one.value is None for one in of.arguments):
         return Constant(None, of.type, place=of.place)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lftj.sql.nodes import Call, Cast, Constant, Expression
-from lftj.sql.translation.expressions import nullable
 from lftj.sql.types import kind
 
 _SAME = (
@@ -24,7 +23,6 @@ _OTHER = {
     **dict.fromkeys(("pow", "**", "^"), "ieee_power"),
     **dict.fromkeys(("//", "divide"), "div"),
     **dict.fromkeys(("char_length", "character_length"), "length"),
-    **dict.fromkeys(("ord", "unicode"), "ascii"),
     **dict.fromkeys(("str_split", "string_to_array", "split"), "string_split"),
     **dict.fromkeys(("array_extract", "list_element"), "list_extract"),
     "ceiling": "ceil",
@@ -46,6 +44,7 @@ TEMPLATES = {
     **{name: f"{name}({{*}})" for name in _SAME},
     **{name: f"{ours}({{*}})" for name, ours in _OTHER.items()},
     **{name: f"ieee_{name}({{*}})" for name in _IEEE},
+    **dict.fromkeys(("ord", "unicode"), 'if({0} = "", -1, ascii({0}))'),
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("*", "*"), ("%", "%"), ("mod", "%"), ("||", "||"))},
 }
@@ -78,6 +77,11 @@ INSTEAD = {
 """What to write instead of functions that no rule says."""
 
 
+def is_known(call: Call) -> bool:
+    """Whether rules say it, as a value or a test."""
+    return call.function in TESTS or template(call) is not None
+
+
 def template(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
     """How a call is written, and the arguments that this names; None: no rule says it."""
     moved = _moved(call)
@@ -101,11 +105,15 @@ def _shape(call: Call) -> str | None:
         return "{0} / {1}" if certain else "ieee_div({*})"
     if name in _BITS or name in ("<<", ">>"):
         return _of_bits(call) if set(kinds) == {"integer"} else None
-    if name == "length" and kinds == ["list"]:
-        return "len({0})"
-    if name == "date_part" and isinstance(arguments[0], Constant):
-        return f"{arguments[0].value}({{1}})"
+    if name in ("len", "length") and kinds[0] in ("list", "text"):
+        return "len({0})" if kinds[0] == "list" else "length({0})"
+    if name == "make_date" and len(arguments) != 3:
+        return None
+    if name in ("hour", "minute", "second") and kinds == ["date"]:
+        return f'{name}(cast({{0}}, "timestamp"))'
     if name in ("date_trunc", "datetrunc"):
+        if not isinstance(arguments[0], Constant) or arguments[0].value not in _TRUNCATED:
+            return None
         to_timestamp = kinds[1] == "date" and kind(call.type) == "timestamp"
         return 'date_trunc({0}, cast({1}, "timestamp"))' if to_timestamp else "date_trunc({*})"
     if name in ("%", "mod") and kinds[0] == "float":
@@ -132,8 +140,7 @@ def _concatenated(texts: Sequence[Expression], parted: bool) -> str:
     """The texts that are not NULL behind each other; parted by the first, which is before all."""
     known = [n for n, one in enumerate(texts) if not isinstance(one, Constant) or one.value is not None]
     if not parted:
-        shown = (f'coalesce({{{n}}}, "")' if nullable(texts[n]) else f"{{{n}}}" for n in known)
-        return "({})".format(" || ".join(['""', *shown]))
+        return "({})".format(" || ".join(['""', *(f'coalesce({{{n}}}, "")' for n in known)]))
     if 0 not in known:
         return 'cast({0}, "string")'
     behind = " || ".join(['""', *(f'coalesce({{0}} || {{{n}}}, "")' for n in known[1:])])
@@ -143,6 +150,7 @@ def _concatenated(texts: Sequence[Expression], parted: bool) -> str:
 # -- dates and intervals ---------------------------------------------------------------------
 
 _HOUR = 3600 * 10**6
+_TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _UNITS = {
     "to_years": (12, 0, 0),
     "to_months": (1, 0, 0),

@@ -253,6 +253,7 @@ class _Writing:
         arguments = []
         for number, one in enumerate(of.arguments):
             as_is = isinstance(one, Constant) and (number > 0 or of.function in ("top", "ntile"))
+            as_is = as_is and kind(one.type) != "float"  # which may be infinite
             arguments.append(self._writer.value(one) if as_is else self.computed(one))
         if of.order:
             arguments.append(f"by: {self._by(of.order)}")

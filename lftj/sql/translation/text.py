@@ -148,6 +148,8 @@ class Writer:
         source, to = kind(argument.type), kind(target)
         text = self.value(argument)
         name = self._type(target, of.place)
+        if "list" in (source, to) and source != to:
+            raise self._refuse(of.place, f"a cast of {argument.type} to {target}")
         if not of.fails:
             return f'try_cast({text}, "{name}")'
         if source == to and _holds(target, argument.type):

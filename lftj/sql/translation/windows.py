@@ -139,7 +139,8 @@ def _heads(t: Translation, node: Window, most: int | None) -> Head:
 def _window(call: WindowCall, types: Sequence[str]) -> tuple[tuple[Expression, ...], tuple[SortKey, ...]]:
     """Partition and order.  Rules ask for one of them: what numbers rows in no order takes any."""
     partition, order = call.partition, call.order
-    if not order and (call.function in _ORDERED or call.function in ("lag", "lead")):
+    in_order = call.function in (*_ORDERED, "lag", "lead") or (call.frame or "range")[0] == "rows"
+    if not order and in_order:
         order = tuple(SortKey(Column(place, type_)) for place, type_ in list(enumerate(types))[:1])
     return partition or (() if order else (Constant(1, "INTEGER"),)), order
 
@@ -158,6 +159,12 @@ def _term(t: Translation, call: WindowCall, columns: Sequence[Expression], most:
         if not isinstance(offset, Constant) or not isinstance(offset.value, int) or offset.value < 0:
             raise t.refusal(call.place, f"{name}() by what is no literal")
         arguments = [arguments[0], offset] + ([default] if default is not None else [])
+    if name in ("ntile", "nth") and not (
+        isinstance(arguments[-1], Constant) and isinstance(arguments[-1].value, int)
+    ):
+        raise t.refusal(call.place, f"{call.function}() by what is no literal")
+    if name == "nth" and not call.order:
+        raise t.refusal(call.place, "nth_value() without ORDER BY")
     partition, order = _window(call, [one.type for one in columns])
     target = t.variable(call.function, call.type, call.function not in _NUMBERS, call.place)
     if most is not None:

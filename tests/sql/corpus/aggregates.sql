@@ -228,3 +228,58 @@ select b, max(m) o, count(*) n from e, (select max(t) m from tx where t > 'zz') 
 
 -- name: alternatives, texts in one order
 select k, string_agg(t, ',' order by t) x, string_agg(t, '' order by t) y, count(*) n from (select x.k, y.g t from m x left join m y on x.q = y.k) z group by k;
+
+-- name: grouping sets of nothing twice
+select count(*) n, sum(a) s from r group by grouping sets ((), ());
+
+-- name: grouping sets of nothing twice over nothing
+select count(*) n, sum(a) s from r where false group by grouping sets ((), ());
+
+-- name: a row for each empty grouping set
+select count(*) n group by grouping sets ((), (), ());
+
+-- name: an order that does not matter
+select k, sum(q order by x desc) s, max(p order by x) m, count(q order by p) n from m group by k;
+
+-- name: the first in an order
+-- refused: ORDER BY of first\(\)
+select k, first(q order by x) f from m group by k;
+
+-- name: texts in two orders
+-- sqlite: another one takes no two
+select string_agg(g, ',' order by g desc) x, string_agg(g, ',' order by g) y from m;
+
+-- name: a separator that is NULL
+-- refused: string_agg\(\) by what is no literal
+select string_agg(g, null) s from m;
+
+-- name: distinct pairs
+-- refused: arg_min\(DISTINCT\)
+select arg_min(distinct a, b) x from r;
+
+-- name: the state of an aggregate
+-- refused: a value of type
+select finalize(sum(k) export_state) s from m;
+
+-- name: distinct values about, of nothing
+-- refused: the aggregate approx_count_distinct\(\)
+select approx_count_distinct(a) n from r where 1 = 0;
+
+-- name: the least two
+-- sqlite: of each row
+-- refused: min\(\) of so many rows
+select min(a, 2) x from r;
+
+-- name: the day in the middle
+-- refused: median\(\) of DATE
+select median(day) d from m;
+
+-- name: a share from above
+-- refused: the share -0.25
+select percentile_disc(0.25) within group (order by a desc) x from r;
+
+-- name: a constant that is counted over no table
+select count(8) n, count(-3) + 46 m;
+
+-- name: a filter of one row
+select count(*) filter (where 1 = 0) n, count(*) m;

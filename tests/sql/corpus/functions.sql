@@ -225,3 +225,91 @@ select abs(c) v from (select 1.50 c from m) z union select p from m;
 
 -- name: functions of a decimal that is one value among others
 select k from (select k, 1.50 c from m) z where abs(c) in (select p from m) and abs(c) not in (select salary from emp where salary is not null);
+
+-- name: hours of a date
+select day, hour(day) h, extract(second from day) s, date_part('minute', day) u from m;
+
+-- name: options of a regular expression
+select g, regexp_matches(g, 'A', 'i') x, regexp_replace(g, 'A|B', '-', 'gi') y, regexp_extract(g, 'A(B)', 1, 'i') z
+from m;
+
+-- name: without options of a regular expression
+select g from m where not regexp_matches(g, 'A', 'c');
+
+-- name: options that no rule has
+-- refused: options of a regular expression
+select g from m where regexp_matches(g, 'a.b', 's');
+
+-- name: formats for short
+-- sqlite: it has none of them
+select strftime(moment, '%c|%x|%X|%h|%z|%%c') s from m;
+
+-- name: a unit that is a column
+-- refused: the function date_trunc\(\)
+select date_trunc(case when k > 1 then 'day' else 'month' end, moment) d from m;
+
+-- name: len of a text
+select g, len(g) n, length(g) m, len(string_split(g, 'b')) k from m;
+
+-- name: a list as a text
+-- refused: a cast of VARCHAR\[\]
+select string_split(g, 'b')::varchar s from m;
+
+-- name: a position of nothing in a list
+-- refused: the function list_position\(\)
+select list_position([a, null], null) n from r;
+
+-- name: decimals of all digits
+select p + 12345678901234567890.5 s, 0.1234567890123456789 * p t, 922337203685477580::bigint::decimal(18, 0) u from m;
+
+-- name: constants of many digits
+-- sqlite: it has doubles
+select 12345678901234567890.5 x, '9.90000000000000000'::decimal(18, 17)::decimal(17, 16) y, 100::decimal(38, 35) z;
+
+-- name: a series as a list
+select unnest(range(3)) n, unnest(generate_series(2, 4)) k;
+
+-- name: elements of a text of a list
+select unnest('[3, 4]'::integer[]) n;
+
+-- name: a value with parts
+-- refused: a value of type STRUCT
+select {'a': a, 'b': b} s from r;
+
+-- name: a map
+-- refused: a value of type MAP
+select map([1], [2]) m from r;
+
+-- name: the year that it is
+-- refused: the volatile today\(\)
+select k from m where extract(year from day) < extract(year from today());
+
+-- name: the century that it is
+-- refused: the volatile now\(\)
+select extract(century from now()) c;
+
+-- name: of cases that are NULL
+select a, case when b > 1 then null when a > 1 then null end x, case when b > 5 then 1 when a > 1 then null end y
+from r;
+
+-- name: cases of nothing among numbers
+select 16 * case when max(a) + 1 > nullif(sum(b), 6) then 51 when 48 * -a > 0 then null when a > 2 then null end x
+from r group by a;
+
+-- name: the last day that there is
+select k, day from m where day < date '9999-12-31';
+
+-- name: a day without end
+-- refused: at infinity
+select k, day from m where day < date 'infinity';
+
+-- name: codes of no sign
+select g, unicode(g) u, ord(g) o, ascii(g) a from m;
+
+-- name: a time of the day
+-- refused: of type TIME
+select k, time '10:00' t from m;
+
+-- name: a date of a number of days
+-- refused: the function make_date\(\) of INTEGER
+select make_date(a::integer) d from r;

@@ -127,3 +127,19 @@ select x.a, x.b from r x join (select a, row_number() over (partition by a order
 
 -- name: one partition said twice
 select a, b, dense_rank() over (partition by a, a order by b nulls first, b desc) d, max(b) over (partition by a, a order by b nulls last) m from r;
+
+-- name: a frame that ends before it begins
+-- refused: a frame that ends before it begins
+select a, count(*) over (order by b rows between 3 following and 1 following) n from r;
+
+-- name: a default that is infinite
+-- sqlite: it has none
+select k, x, lead(x, 1, 'infinity'::double) over (partition by k order by x, q) y from m where x is not null;
+
+-- name: tiles by a column
+-- sqlite: of any row's number
+-- refused: ntile\(\) by what is no literal
+select k, ntile(k) over (order by x) n from m;
+
+-- name: a frame in no order
+select k, sum(1) over (rows between 1 preceding and 1 following) n from (select 1 k);

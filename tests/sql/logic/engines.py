@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 import lftj
 from maintenance import Workspace
-from sql.logic.play import Engine, Given
+from sql.logic.play import Engine, Given, duck
 
 
 def _options(not_null: list[str]) -> dict[str, Any]:
@@ -38,16 +37,6 @@ def kept(given: Given, text: str) -> pa.Table:
             for name, (table, _) in given.items():
                 turn(tx)(name, table.slice(table.num_rows // 3, table.num_rows // 3))
     return ws["kept_view"].to_arrow()
-
-
-def duck(given: Given, text: str) -> pa.Table:
-    """DuckDB over the same: what the runner itself is right in."""
-    connection = duckdb.connect()
-    for name, (table, _) in given.items():
-        connection.register("given", table)
-        connection.execute(f'create table "{name}" as from given')
-        connection.unregister("given")
-    return connection.sql(text).to_arrow_table()
 
 
 ENGINES: dict[str, Engine] = {"once": once, "kept": kept, "duckdb": duck}
