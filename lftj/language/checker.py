@@ -59,6 +59,7 @@ from lftj.language.syntax import (
     extremum_of,
 )
 from lftj.language.window_types import window_type
+from lftj.process import debug
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
@@ -93,10 +94,21 @@ def check(
     composed = checker.composed()
     if composed is not None:
         expanded = _Checker(composed, known, domains, heads).run()
+        if debug.enabled:
+            _check_same_nulls(checked, expanded)
         checked = replace(expanded, last_heads=checked.last_heads)
     if not _reads_one_row(checked):
         return checked
     return replace(checked, derived={**checked.derived, ONE_ROW: known[ONE_ROW]})
+
+
+def _check_same_nulls(written: CheckedProgram, composed: CheckedProgram) -> None:
+    """Raise AssertionError where a head may hold NULL and the program as it is written did not know of it."""
+    for name in written.derived.keys() & composed.derived.keys():
+        pairs = zip(written.derived[name].columns, composed.derived[name].columns, strict=False)
+        unknown = [own.name for own, its in pairs if its.type.nullable and not own.type.nullable]
+        if unknown:
+            raise AssertionError(f"{name}: NULL comes into {', '.join(unknown)} by what is composed")
 
 
 def _reads_one_row(program: CheckedProgram) -> bool:

@@ -103,6 +103,8 @@ def _shape(call: Call) -> str | None:
         divisor = arguments[1]
         certain = isinstance(divisor, Constant) and divisor.value
         return "{0} / {1}" if certain else "ieee_div({*})"
+    if name in ("//", "divide") and kinds[0] == "float":
+        return "{0} / {1}"  # not whole, and of 0 an error
     if name in _BITS or name in ("<<", ">>"):
         return _of_bits(call) if set(kinds) == {"integer"} else None
     if name in ("len", "length") and kinds[0] in ("list", "text"):

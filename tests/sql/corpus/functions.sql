@@ -7,6 +7,9 @@ select a / b x, a // b y, b % a z, a / 4 w from e;
 -- name: division by zero
 select a / (b - 5) x, a // (b - 5) y, a % (b - 5) z from r;
 
+-- name: whole division of doubles
+select x // 2 a, x // q b, p // 3 c, divide(x, 0.5) d from m where q != 0;
+
 -- name: decimals
 select p + 1 a, p * 2.5 b, p - 0.005 c, -p d, p * p e, p > 1.5 f from m;
 
