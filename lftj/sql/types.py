@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from lftj.sql.nodes import Constant
 
@@ -40,6 +40,11 @@ _TYPES = {
 }
 """The kind of each type, and what it is in a cast of a rule; None: rules can't write it."""
 
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+
+
+_EXACT = Context(prec=76)
+
 
 def kind(type_: str) -> str:
     """What a value is, whatever its width."""
@@ -56,6 +61,27 @@ def digits(type_: str) -> tuple[int, int]:
     """
     width, _, scale = type_[len("DECIMAL(") : -1].partition(",")
     return int(width), int(scale)
+
+
+def holds(wide: str, narrow: str) -> bool:
+    """Whether the engine's values of one type are those of the other, as they are."""
+    if kind(wide) == "decimal":
+        (w, s), (n, its) = digits(wide), digits(narrow)
+        return s >= its and (w - s >= n - its or w == 38)
+    if wide in _INTEGERS and narrow in _INTEGERS:
+        return _INTEGERS.index(wide) >= _INTEGERS.index(narrow)
+    if kind(wide) == "integer":
+        return wide in ("BIGINT", "HUGEINT") and narrow != "UBIGINT"
+    return wide != "FLOAT" if kind(wide) == "float" else kind(wide) in ("text", "boolean", "date")
+
+
+def scaled(value: Decimal | int, type_: str) -> Decimal:
+    """A number with the digits behind the point that a decimal type has.
+
+    >>> scaled(5, "DECIMAL(38,30)")
+    Decimal('5.000000000000000000000000000000')
+    """
+    return Decimal(value).quantize(Decimal(1).scaleb(-digits(type_)[1]), context=_EXACT)
 
 
 def written(type_: str) -> str | None:
@@ -87,7 +113,7 @@ def exactly(of: Constant, type_: str) -> Constant | None:
         return replace(of, value=float(value), type=type_) if fits else None
     if source in ("integer", "decimal") and to == "decimal":
         width, scale = digits(type_)
-        if abs(value) < 10 ** (min(width, 28) - scale):  # as many digits as Python's context has
-            shown = Decimal(value).quantize(Decimal(1).scaleb(-scale))
+        if abs(value) < 10 ** (width - scale):
+            shown = scaled(value, type_)
             return replace(of, value=shown, type=type_) if shown == value else None
     return None

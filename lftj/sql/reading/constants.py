@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
 from lftj.sql.nodes import Call, Constant, Place
 from lftj.sql.reading.binder import BEYOND, Binder, quoted
-from lftj.sql.types import digits, exactly, kind
+from lftj.sql.types import digits, exactly, kind, scaled
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_EXACT = Context(prec=80)
 MOST_ROWS = 1000
 """Of a table function that is read as VALUES."""
 _PER_SECOND = {"TIMESTAMP_S": 1, "TIMESTAMP_MS": 1000, "TIMESTAMP_NS": 10**9}
@@ -73,12 +72,12 @@ def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
 
 def _value(found: Any, type_: str) -> Any:
     of = kind(type_)
+    if isinstance(found, dict) and of in ("integer", "decimal"):  # of 128 bits
+        found = found["upper"] * 2**64 + found["lower"]
     if of == "date":
         return (_EPOCH + datetime.timedelta(days=found)).date()
-    if isinstance(found, dict) and "upper" in found:  # 128 bits
-        found = found["upper"] * 2**64 + found["lower"]
     if of == "decimal":
-        return _EXACT.scaleb(Decimal(found), -digits(type_)[1])
+        return scaled(Decimal(f"{found}e-{digits(type_)[1]}"), type_)
     if of == "timestamp":
         return _EPOCH + datetime.timedelta(microseconds=found * 10**6 // _PER_SECOND.get(type_, 10**6))
     if of == "interval":
@@ -127,7 +126,7 @@ def _found(value: Any, type_: str) -> Any:
     if isinstance(value, datetime.timedelta):
         return 0, value.days, value.seconds * 10**6 + value.microseconds
     if kind(type_) == "decimal" and value is not None:
-        return _EXACT.quantize(Decimal(value), Decimal(1).scaleb(-digits(type_)[1]))
+        return scaled(value, type_)
     return value
 
 

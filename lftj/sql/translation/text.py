@@ -36,17 +36,18 @@ from lftj.sql.nodes import (
 )
 from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
-from lftj.sql.types import digits, kind, written
+from lftj.sql.types import holds, kind, written
 
 MOST_ALTERNATIVES = 8
 """Of a body by its disjunctions together; more conditions are tested on the rows."""
+
+EXACT_DIGITS = 15
+"""Of a decimal literal that is a float on its way to the type of a cast."""
 
 CONDITIONS = (Compare, Logic, Not, IsNull, In)
 
 _EXACT = (("integer", "decimal"), ("integer", "float"), ("decimal", "float"), ("date", "timestamp"))
 """Casts that round nothing."""
-
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 Refuse = Callable[..., Exception]
 
@@ -90,7 +91,10 @@ class Writer:
     def assigned(self, of: Expression) -> str:
         """An expression as what a variable is set to: NULL where it is NULL."""
         if _is_untyped(of) or (isinstance(of, Constant) and kind(of.type) in ("decimal", "float")):
-            return f'cast({self.value(of)}, "{self._type(of.type, of.place)}")'
+            text = self.value(of)
+            if isinstance(of, Constant) and isinstance(of.value, Decimal) and len(text) > EXACT_DIGITS:
+                text = f'"{text}"'
+            return f'cast({text}, "{self._type(of.type, of.place)}")'
         text = self.value(of)
         wrapped = not nullable(of) or isinstance(of, (Variable, *CONDITIONS))
         return text if wrapped else f"coalesce({text}, null)"
@@ -115,16 +119,17 @@ class Writer:
         return text if shape[0] not in "{-" or shape == "{0}" else f"({text})"
 
     def _filled(self, shape: str, arguments: Sequence[Expression]) -> str:
-        """A template with the arguments that it names; a decimal beside none is typed, lest it be a float."""
+        """A template with the arguments that it names."""
         shape = shape.replace("{*}", ", ".join(f"{{{number}}}" for number in range(len(arguments))))
         met = any(kind(one.type) == "decimal" and not isinstance(one, Constant) for one in arguments)
+        value = self.value if met else self._alone
+        return re.sub(r"\{(\d+)\}", lambda found: value(arguments[int(found[1])]), shape)
 
-        def argument(found: re.Match[str]) -> str:
-            of = arguments[int(found[1])]
-            is_alone = not met and isinstance(of, Constant) and isinstance(of.value, Decimal)
-            return self.assigned(of) if is_alone else self.value(of)
-
-        return re.sub(r"\{(\d+)\}", argument, shape)
+    def _alone(self, of: Expression) -> str:
+        """An operand beside which no decimal stands: there a literal of one would be a float."""
+        return (
+            self.assigned(of) if isinstance(of, Constant) and kind(of.type) == "decimal" else self.value(of)
+        )
 
     def _case(self, of: Case) -> str:
         text = "" if of.otherwise == Constant(None, of.otherwise.type) else f", {self.value(of.otherwise)}"
@@ -146,13 +151,13 @@ class Writer:
     def _cast(self, of: Cast) -> str:
         argument, target = of.argument, of.type
         source, to = kind(argument.type), kind(target)
-        text = self.value(argument)
+        text = self.value(argument) if to == "float" else self._alone(argument)
         name = self._type(target, of.place)
         if "list" in (source, to) and source != to:
             raise self._refuse(of.place, f"a cast of {argument.type} to {target}")
         if not of.fails:
             return f'try_cast({text}, "{name}")'
-        if source == to and _holds(target, argument.type):
+        if source == to and holds(target, argument.type):
             return text
         return f'{"cast" if (source, to) in _EXACT else "sql_cast"}({text}, "{name}")'
 
@@ -245,18 +250,6 @@ def _is_untyped(of: Expression) -> bool:
 
 def _types(of: Sequence[Expression]) -> str:
     return ", ".join(one.type for one in of) or "nothing"
-
-
-def _holds(wide: str, narrow: str) -> bool:
-    """Whether the engine's values of one type are those of the other, as they are."""
-    if kind(wide) == "decimal":
-        (w, s), (n, its) = digits(wide), digits(narrow)
-        return s >= its and (w - s >= n - its or w == 38)
-    if wide in _INTEGERS and narrow in _INTEGERS:
-        return _INTEGERS.index(wide) >= _INTEGERS.index(narrow)
-    if kind(wide) == "integer":
-        return wide in ("BIGINT", "HUGEINT") and narrow != "UBIGINT"
-    return wide != "FLOAT" if kind(wide) == "float" else kind(wide) in ("text", "boolean", "date")
 
 
 def literal(value: Any, type_: str) -> str | None:

@@ -316,3 +316,10 @@ select k, time '10:00' t from m;
 -- name: a date of a number of days
 -- refused: the function make_date\(\) of INTEGER
 select make_date(a::integer) d from r;
+
+-- name: casts of a decimal that is one value
+-- sqlite: has doubles
+select e.a, cast(z.c as integer) i, cast(z.c as varchar) t, cast(z.c as double) x, cast(z.c as decimal(4, 1)) d, abs(z.c * -3) v from e left join (select k, 2.50 c from m) z on e.a = z.k + 1;
+
+-- name: decimals of many digits
+select a + 12345678901234567890123456789012.34 x, abs(c) y, cast(a as decimal(38, 30)) z, cast(9 as decimal(38, 30)) n from e, (select 12345678901234567890123456.34 c) q;
