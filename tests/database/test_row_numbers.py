@@ -11,8 +11,7 @@ import pytest
 import lftj
 from lftj.errors import SourceError, UnusableNameError
 from maintenance import Workspace
-
-duckdb = pytest.importorskip("duckdb")
+from support import peer
 
 RULES = """
 total[k] = sum(v) <- sale(k, v, _), price(k, _, _).
@@ -28,7 +27,7 @@ Row = tuple[str, int]
 
 
 def expected(sale: list[Row], price: list[Row]) -> dict[str, list[tuple[object, ...]]]:
-    with duckdb.connect() as connection:
+    with peer.connection() as connection:
         for name, rows in (("sale", sale), ("price", price)):
             connection.register(name, pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]}))
         return {name: sorted(connection.execute(query).fetchall()) for name, query in SQL.items()}

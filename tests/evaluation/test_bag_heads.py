@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -18,6 +17,7 @@ from lftj.session.session import Session
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
 from maintenance.image import read_image, write_image
+from support import peer
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]
@@ -80,7 +80,7 @@ def table(bag: Bag) -> pa.Table:
 
 def expected(bags: Mapping[str, Bag]) -> dict[str, Bag]:
     """By DuckDB."""
-    with duckdb.connect() as connection:
+    with peer.connection() as connection:
         for name, bag in bags.items():
             connection.register(name, table(bag))
         return {name: Counter(connection.sql(query_of(name)).fetchall()) for name in SQL}

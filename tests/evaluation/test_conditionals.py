@@ -7,8 +7,7 @@ import pytest
 
 import lftj
 from lftj import errors
-
-duckdb = pytest.importorskip("duckdb")
+from support import peer
 
 DATA = pa.table(
     {
@@ -66,7 +65,7 @@ def db() -> lftj.Database:
 
 
 def in_sql(query: str) -> list[tuple[object, ...]]:
-    with duckdb.connect() as connection:
+    with peer.connection() as connection:
         connection.register("x", DATA)
         return connection.execute(query).fetchall()
 

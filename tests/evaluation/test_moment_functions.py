@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import lftj
 from lftj import errors
-
-duckdb = pytest.importorskip("duckdb")
+from support import peer
 
 TIMES = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1))
 STEPS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
@@ -26,7 +25,7 @@ def test_moments(
 ) -> None:
     """Steps between two moments, and what an interval later is."""
     other = other or one + datetime.timedelta(days=days % 9 - 4, microseconds=ticks % 7 - 3)
-    database, connection = lftj.Database(), duckdb.connect()
+    database, connection = lftj.Database(), peer.connection()
     row = {"a": one, "b": other, "n": months, "d": days, "u": ticks}
     database.load("z", pa.table({name: [value] for name, value in row.items()}))
     calls = {f'date_diff("{unit}", a, b)': f"date_diff('{unit}', a, b)" for unit in STEPS}

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lftj import Database, errors
@@ -102,8 +103,7 @@ def test_circles_that_meet_in_one_variable_are_counted_apart(head: str, is_apart
     db = Database()
     db.load("e", pa.table({"x": begins, "y": ends}))
     rule = f"{head} = count() <- e(a, b), e(b, c), e(a, c), e(a, d), e(d, f), e(a, f)."
-    rows = rows_of(db.query(rule, threads=1))
-    assert sum(row[-1] for row in rows) == n_hubs * (n_rim - 1) ** 2
+    assert pc.sum(db.query(rule, threads=1)[-1]).as_py() == n_hubs * (n_rim - 1) ** 2
     assert ("#view" in str(db.explain(rule))) is is_apart
     if is_apart:
         assert operations(db, rule) < 1_000_000 < n_hubs * (n_rim - 1) ** 2 // 10

@@ -13,8 +13,7 @@ import pytest
 
 import lftj
 from lftj import errors
-
-duckdb = pytest.importorskip("duckdb")
+from support import peer
 
 RANDOM = Random(36)
 HALVES = [n + 0.5 for n in range(-4, 5)]
@@ -93,7 +92,7 @@ def test_casts(column: str, type_: str) -> None:
     if type_ in NOT_THERE.get(column, ()):
         pytest.skip("there is no such cast")
     table = pa.table({"k": range(len(COLUMNS[column])), "x": COLUMNS[column]})
-    database, connection = lftj.Database(), duckdb.connect()
+    database, connection = lftj.Database(), peer.connection()
     database.load("t", table)
     connection.register("t", table)
     expected = [

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import lftj
 from lftj import errors
 from maintenance import Workspace
+from support import peer
 
 SCHEMA = pa.schema(
     [
@@ -119,9 +119,9 @@ def shown(found: pa.Table) -> list[list[str]]:
 
 
 def asked(sql: str, rows: list[tuple[Any, ...]]) -> list[list[str]]:
-    with duckdb.connect() as peer:
-        peer.register("t", table(rows))
-        return shown(peer.sql(sql).to_arrow_table())
+    with peer.connection() as connection:
+        connection.register("t", table(rows))
+        return shown(connection.sql(sql).to_arrow_table())
 
 
 def rule_of(window: str) -> str:

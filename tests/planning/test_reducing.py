@@ -23,6 +23,7 @@ from lftj.search.queries.search import batches
 from lftj.search.row_filter import RowFilter, own_tests
 from lftj.storage.catalog import Catalog
 from lftj.storage.key_set import KeySet
+from support import peer
 from support.bodies import BOTTOM, OPERATORS, TOP, Case, Row, atom_of, brute_rows, cases, relation
 from support.rows import rows_of as table_rows
 
@@ -203,7 +204,7 @@ def loaded(bag: bool = False) -> tuple[Database, duckdb.DuckDBPyConnection]:
     kind = pa.table(dict(zip(["k", "t", "cooled"], map(list, zip(*KINDS, strict=True)), strict=True)))
     if bag:
         fact = pa.concat_tables([fact, fact.slice(0, 100)])
-    db, con = Database(), duckdb.connect()
+    db, con = Database(), peer.connection()
     db.load("fact", fact, nulls="keep", bag=bag)
     db.load("kind", kind)
     con.register("fact", fact)

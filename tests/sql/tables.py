@@ -6,12 +6,16 @@ has them.  A change erases rows that are there and inserts rows of the same pool
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
+
+from support import peer
 
 Row = tuple[Any, ...]
 
@@ -147,30 +151,37 @@ TABLES = {
 }
 
 
+_NUMBERS = itertools.count()
+
+
 class Tables:
     """The tables in DuckDB, which holds what is so."""
 
     def __init__(self, filled: bool = True) -> None:
-        self.connection = duckdb.connect()
-        self.connection.execute("set threads = 1")
-        for table in TABLES.values():
-            self.connection.execute(table.declaration)
-            if filled:
-                self.insert(table, table.rows)
+        self.connection, self.name = peer.connection(), f"tables_{next(_NUMBERS)}"
+        self.connection.execute(f"attach ':memory:' as {self.name}")
+        weakref.finalize(self, _detach, self.name)
+        if filled:
+            self.connection.execute(f"copy from database {_first().name} to {self.name}")
+        self.connection.execute(f"use {self.name}")
+        if not filled:
+            for table in TABLES.values():
+                self.connection.execute(table.declaration)
 
-    def arrow(self, table: Table, rows: list[Row] | tuple[Row, ...] | None = None) -> pa.Table:
-        """All rows, or these, of DuckDB's types."""
+    def arrow(self, table: Table, rows: list[Row] | None = None) -> pa.Table:
+        """All rows, or these of DuckDB's, of DuckDB's types."""
         if rows is None:
             return plain(self.connection.sql(f"from {table.name}").to_arrow_table())
-        self.connection.execute(f"create or replace temp table given as from {table.name} limit 0")
-        if rows:
-            marks = ", ".join("?" for _ in table.columns)
-            self.connection.executemany(f"insert into given values ({marks})", rows)
-        return plain(self.connection.sql("from given").to_arrow_table())
+        schema = _schema(table.name)
+        return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
-    def insert(self, table: Table, rows: list[Row] | tuple[Row, ...]) -> None:
-        marks = ", ".join("?" for _ in table.columns)
-        self.connection.executemany(f"insert into {table.name} values ({marks})", rows)
+    def insert(self, table: Table, rows: list[Row] | tuple[Row, ...]) -> list[Row]:
+        """The rows as they are there."""
+        marks = f"({', '.join('?' for _ in table.columns)})"
+        return self.connection.execute(
+            f"insert into {table.name} values {', '.join(marks for _ in rows)} returning *",
+            [value for row in rows for value in row],
+        ).fetchall()
 
     def erase(self, table: Table, row: Row) -> None:
         """One of the rows that equal this one."""
@@ -192,15 +203,31 @@ class Tables:
         inserted: list[Row] = []
         for _ in range(random.randint(0, most)):
             row = random.choice(erased) if erased and random.random() < 0.2 else table.draw(random)
-            self.insert(table, [row])
-            now = self.rows(table)
-            added = next(x for x in now if now.count(x) > here.count(x))
+            (added,) = self.insert(table, [row])
             if (not table.bag and added in here) or (table.key and any(added[0] == x[0] for x in here)):
                 self.erase(table, added)
                 continue
             inserted.append(added)
             here.append(added)
         return erased, inserted
+
+
+@cache
+def _first() -> Tables:
+    """With their rows at first, which others copy."""
+    tables = Tables(filled=False)
+    for table in TABLES.values():
+        tables.insert(table, table.rows)
+    return tables
+
+
+@cache
+def _schema(name: str) -> pa.Schema:
+    return _first().arrow(TABLES[name]).schema
+
+
+def _detach(name: str) -> None:
+    peer.connection().execute(f"detach {name}")
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""TPC-H's 22 texts beside DuckDB, DBToaster's six finance views beside its published answers; both once."""
+"""DBToaster's six finance views, once, beside its published answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import lftj
@@ -38,24 +37,11 @@ FINANCE = {
 
 
 @pytest.fixture(scope="module")
-def tpch(data_folder: Path) -> tuple[duckdb.DuckDBPyConnection, lftj.Database]:
-    connection, database = duckdb.connect(), lftj.Database()
-    for path in sorted((data_folder / "tpch-sf0.01").glob("*.parquet")):
-        connection.execute(f"create table {path.stem} as from '{path}'")
-        database.load(path.stem, plain(pq.read_table(path)))
-    return connection, database
+def folder(data_folder: Path) -> Path:
+    return data_folder / "dbtoaster-finance"
 
 
-@pytest.mark.parametrize("number", range(1, 23))
-def test_tpch(tpch: tuple[duckdb.DuckDBPyConnection, lftj.Database], data_folder: Path, number: int) -> None:
-    connection, database = tpch
-    text = (
-        (data_folder / "tpch-queries" / f"{number:02}.sql").read_text(encoding="utf-8").rstrip().rstrip(";")
-    )
-    right = connection.execute(text).fetchall()
-    assert (found := difference(rows_of(database.sql(text)), right)) is None, found
-
-
+@pytest.fixture(scope="module")
 def book(folder: Path) -> lftj.Database:
     """The bids and asks that are there after all changes of the tiny order book."""
     sides = duckdb.connect()
@@ -73,9 +59,8 @@ def book(folder: Path) -> lftj.Database:
 
 
 @pytest.mark.parametrize("view", FINANCE)
-def test_finance(data_folder: Path, view: str) -> None:
-    folder = data_folder / "dbtoaster-finance"
+def test_finance(book: lftj.Database, folder: Path, view: str) -> None:
     lines = (folder / "answers" / f"{view}_tiny.csv").read_text(encoding="utf-8").split()
     right: list[Row] = [tuple(map(float, row)) for row in csv.reader(lines)]
-    mine = [tuple(map(float, row)) for row in rows_of(book(folder).sql(FINANCE[view]))]
+    mine = [tuple(map(float, row)) for row in rows_of(book.sql(FINANCE[view]))]
     assert (found := difference(mine, right)) is None, found

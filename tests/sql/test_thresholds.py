@@ -12,12 +12,12 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from maintenance import Workspace
 from sql.answers import difference, rows_of
+from support import peer
 
 pytest.importorskip("lftj.sql")
 
@@ -54,7 +54,7 @@ COMPARED = {
     )
 }
 
-COLUMNS = {"broker_id": "bigint", "volume": "bigint", "price": "bigint"}
+SCHEMA = pa.schema([(name, pa.int64()) for name in ("broker_id", "volume", "price")])
 
 
 class Book:
@@ -63,11 +63,9 @@ class Book:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.rows: dict[str, list[tuple[int | None, ...]]] = {"bids": [], "asks": []}
-        self.connection = duckdb.connect(config={"threads": 1})
+        self.connection = peer.connection()
         self.ws = Workspace()
-        declared = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
         for side in self.rows:
-            self.connection.execute(f"create table {side} ({declared})")
             self.ws.load(side, arrow([]), nulls="keep", bag=True)
 
     def change(self, kind: str) -> None:
@@ -90,9 +88,7 @@ class Book:
                 rows += came
                 tx.erase(side, arrow(gone))
                 tx.insert(side, arrow(came))
-                self.connection.execute(f"delete from {side}")
-                if rows:
-                    self.connection.executemany(f"insert into {side} values (?, ?, ?)", rows)
+                self.connection.register(side, arrow(rows))
 
     def check(self, text: str, when: str) -> None:
         right = self.connection.execute(text).fetchall()
@@ -101,8 +97,7 @@ class Book:
 
 
 def arrow(rows: Sequence[tuple[int | None, ...]]) -> pa.Table:
-    schema = pa.schema([(name, pa.int64()) for name in COLUMNS])
-    return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schema)
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
 
 
 KINDS = ("regular", "regular", "regular", "negative", "null", "no key", "zero", "empty", "regular")

@@ -12,7 +12,12 @@ from support.reference import Row
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> list[Row]:
     """In the table's order."""
-    return list(zip(*(map(hashable, column.to_pylist()) for column in table.columns), strict=True))
+    return list(zip(*map(_values, table.columns), strict=True))
+
+
+def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    values = column.to_pylist()
+    return list(map(hashable, values)) if pa.types.is_nested(column.type) else values
 
 
 def hashable(value: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
+
+from support import peer
 
 NAMES = list("abcdefgh")
 RULES = """
@@ -76,8 +77,7 @@ def distinct(table: pa.Table) -> pa.Table:
 
 def agrees_with_sql(held: Callable[[str], pa.Table], table: pa.Table, edge: pa.Table) -> None:
     """Heads of a workspace, or what a database answers, are DuckDB's."""
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
+    connection = peer.connection()
     connection.register("w", table)
     connection.register("edge", edge)
     for head, sql in SQL.items():

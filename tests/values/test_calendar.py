@@ -16,6 +16,7 @@ import pytest
 
 import lftj
 from lftj import errors
+from support import peer
 
 MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -264,8 +265,7 @@ def test_arithmetic_at_the_ends() -> None:
 
 
 def both(column: pa.Array, rules: dict[str, str]) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
+    connection = peer.connection()
     connection.register("r", pa.table({"i": range(len(column)), "t": column}))
     for expression, found in zip(rules, asked(column, rules), strict=True):
         sql = rules[expression] or expression

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -13,6 +12,7 @@ import lftj
 from lftj import errors
 from lftj.language.body import Body
 from lftj.planning.lowering import lower
+from support import peer
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_aggregates_treat_nan_as_duckdb_does(
     database = lftj.Database()
     database.load("f", table)
     ((found,),) = database.query(f"s[] = {function}(v) <- f[_] = v.").to_pydict().values()
-    with duckdb.connect() as connection:
+    with peer.connection() as connection:
         connection.register("f", table)
         ((wanted,),) = connection.execute(f"SELECT {function}(v) FROM f").fetchall()
     assert found == wanted or (math.isnan(found) and math.isnan(wanted))

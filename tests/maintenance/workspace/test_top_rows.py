@@ -10,8 +10,7 @@ import pytest
 
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
-
-duckdb = pytest.importorskip("duckdb")
+from support import peer
 
 RULES = """
 bar[s] = kth_largest(v, 3) <- sale(s, _, v).
@@ -31,7 +30,7 @@ Row = tuple[str, str, int]
 def expected(sales: set[Row]) -> dict[str, list[tuple[object, ...]]]:
     names = ("s", "i", "v")
     sale = pa.table(dict(zip(names, zip(*sorted(sales), strict=True), strict=True)))
-    with duckdb.connect() as connection:
+    with peer.connection() as connection:
         connection.register("sale", sale)
         return {name: sorted(connection.execute(query).fetchall()) for name, query in SQL.items()}
 
