@@ -27,7 +27,8 @@ import hashlib
 import os
 import pickle
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -119,14 +120,22 @@ class KernelCache(_Cache):
             path.unlink(missing_ok=True)
 
 
-def files_by_kernel(folder: Path) -> dict[tuple[str, str], list[Path]]:
+def files_by_kernel(folder: Path) -> Mapping[tuple[str, str], list[Path]]:
     """The files in a folder, by the ``key`` of the kernels whose code they hold."""
+    try:
+        return _listed(folder, folder.stat().st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=1)
+def _listed(folder: Path, changed: int) -> Mapping[tuple[str, str], list[Path]]:
+    """Not looked through again until it has ``changed``: each install asks what is there."""
     found: dict[tuple[str, str], list[Path]] = {}
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if name.endswith(SUFFIX):
-                kernel, _, sources = name.removesuffix(SUFFIX).rsplit("-", 2)
-                found.setdefault((kernel, sources), []).append(folder / name)
+    for name in os.listdir(folder):
+        if name.endswith(SUFFIX):
+            kernel, _, sources = name.removesuffix(SUFFIX).rsplit("-", 2)
+            found.setdefault((kernel, sources), []).append(folder / name)
     return found
 
 

@@ -17,6 +17,7 @@ from numba import config
 
 from indices import cache_folder as chosen
 from indices.cache_folder import KEPT, cache_folder, folder_name
+from indices.kernel_cache import SUFFIX, files_by_kernel
 from lftj.errors import CacheFolderWarning
 from support.paths import ROOT
 
@@ -171,6 +172,7 @@ def test_a_shared_folder_is_read_by_other_users() -> None:
 import os, numpy as np
 from indices import cache_folder as chosen, monoid
 from indices.cache_folder import cache_folder, share
+from indices.kernel_cache import SUFFIX, files_by_kernel
 from lftj.errors import CacheFolderWarning
 folder = cache_folder()
 assert not list(folder.iterdir())
@@ -217,3 +219,22 @@ def test_folders_do_not_pile_up(temporary: Path, monkeypatch: pytest.MonkeyPatch
     os.utime(folder, (5, 5))
     chosen.cache_folder()
     assert folder.stat().st_mtime > 5  # used again
+
+
+def test_a_folder_is_looked_through_again_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Path] = []
+    monkeypatch.setattr(
+        os, "listdir", lambda folder, listdir=os.listdir: listed.append(folder) or listdir(folder)
+    )
+    assert files_by_kernel(tmp_path / "nowhere") == {}
+    for number in range(3):
+        file = tmp_path / f"lftj.some.kernel-function-{number}-sources{SUFFIX}"
+        file.touch()
+        os.utime(tmp_path, ns=(number, number))
+        for _ in range(2):
+            assert file in files_by_kernel(tmp_path)["lftj.some.kernel-function", "sources"]
+    assert listed == [tmp_path] * 3
+    file.unlink()
+    assert len(files_by_kernel(tmp_path)["lftj.some.kernel-function", "sources"]) == 2
