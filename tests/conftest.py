@@ -19,10 +19,11 @@ unless the environment has another ``LFTJ_DEBUG``.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from hypothesis import HealthCheck, Phase, settings
 pytest.register_assert_rewrite("support")
 
 from support.paths import ROOT  # noqa: E402
-from support.sharing import Sharing, needs_java, turn  # noqa: E402
+from support.sharing import Sharing, from_elsewhere, needs_java, place  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "compiled: needs compiled kernels, skipped under NUMBA_DISABLE_JIT=1")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        worker, n_workers = os.environ["PYTEST_XDIST_WORKER"], int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        config.args = from_elsewhere(config.args, int(worker.removeprefix("gw")), n_workers)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: no collection of garbage has to look through it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()) and not needs_java(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} needs Java: its file belongs into support/sharing.py")
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: turn(item.nodeid))
+        items.sort(key=lambda item: place(item.nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Sharing | None:
