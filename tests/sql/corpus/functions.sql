@@ -323,3 +323,6 @@ select e.a, cast(z.c as integer) i, cast(z.c as varchar) t, cast(z.c as double) 
 
 -- name: decimals of many digits
 select a + 12345678901234567890123456789012.34 x, abs(c) y, cast(a as decimal(38, 30)) z, cast(9 as decimal(38, 30)) n from e, (select 12345678901234567890123456.34 c) q;
+
+-- name: whole division of what has a fraction
+select a // 2.5 x, z.x // 2 y, p // q v from e, m z where a = k and q <> 0;
