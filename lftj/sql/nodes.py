@@ -140,18 +140,31 @@ class Exists(Condition):
     absent: tuple[str, tuple[str, ...]] | None = field(default=None, compare=False)
 
 
-# -- relational nodes --------------------------------------------------------------------------
-
-
-class Node(Placed):
-    """A bag of rows; equal to itself alone."""
-
-
 @dataclass(frozen=True)
 class SortKey:
     expression: Expression
     descending: bool = False
     nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Term(Expression):
+    """An aggregate among the terms of a head; ``settings``: literals behind the first argument."""
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    default: str | None = None
+    settings: tuple[str, ...] = ()
+    nullable: bool = True
+
+
+# -- relational nodes --------------------------------------------------------------------------
+
+
+class Node(Placed):
+    """A bag of rows; equal to itself alone."""
 
 
 @dataclass(frozen=True, eq=False)

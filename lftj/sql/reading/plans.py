@@ -21,6 +21,31 @@ _JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "MARK", "SINGLE")
 _FRAME_UNITS = ("rows", "range", "groups")
 
 
+_ALIASES = {
+    "count_star": "count",
+    "countif": "count_if",
+    "mean": "avg",
+    "sum_no_overflow": "sum",
+    "array_agg": "list",
+    "stddev_samp": "stddev",
+    "var_samp": "variance",
+    "quantile_disc": "quantile",
+    "rank_dense": "dense_rank",
+    "first_value": "first",
+    "last_value": "last",
+    "nth_value": "nth",
+    **dict.fromkeys(("first", "arbitrary"), "any_value"),
+    **dict.fromkeys(("group_concat", "listagg"), "string_agg"),
+    **dict.fromkeys(("min_by", "argmin"), "arg_min"),
+    **dict.fromkeys(("max_by", "argmax"), "arg_max"),
+}
+"""Aggregates and windows that DuckDB has by several names, and the one that they have here."""
+
+
+def _called(name: str) -> str:
+    return _ALIASES.get(name, name)
+
+
 def read_plan(sql: str, binder: Binder, tables: Mapping[str, pa.Schema]) -> Plan:
     """The plan of a SELECT over tables of these names and columns.
 
@@ -118,7 +143,7 @@ class _Reader(ExpressionReader):
         )
 
     def _aggregate_call(self, written: Written) -> nodes.AggregateCall:
-        name = written["qname"]["path"][-1]
+        name = _called(written["qname"]["path"][-1])
         orders = (written.get("order_bys") or {}).get("orders", ())
         return nodes.AggregateCall(
             name,
@@ -141,7 +166,7 @@ class _Reader(ExpressionReader):
         if "sql_range_order_casts" in written:  # dates among which an interval of days counts
             order = tuple(replace(key, expression=_uncast(key.expression)) for key in order)
         return nodes.WindowCall(
-            name,
+            _called(name),
             self.all(written.get("children", ())),
             self.all(written.get("partitions", ())),
             order,
@@ -259,10 +284,7 @@ def _uncast(of: Expression) -> Expression:
     return of.argument if isinstance(of, nodes.Cast) else of
 
 
-_IN_ORDER = (
-    *("list", "array_agg", "string_agg", "group_concat", "listagg"),
-    *("first", "last", "any_value", "arbitrary", "quantile_cont", "quantile_disc", "mode"),
-)
+_IN_ORDER = ("list", "string_agg", "any_value", "last", "quantile_cont", "quantile", "mode")
 """Aggregates whose value depends on an order."""
 
 _NO_WINDOWS = (

@@ -29,15 +29,13 @@ from lftj.sql.nodes import (
     Logic,
     Node,
     Not,
-    Place,
     Project,
-    Recall,
     SortKey,
+    Term,
     place_around,
 )
-from lftj.sql.translation.bodies import Bag, Body, Head, Shape, apart, names_of, separate
+from lftj.sql.translation.bodies import Bag, Body, Head, apart, names_of, separate
 from lftj.sql.translation.expressions import folded, nullable, only_where, over
-from lftj.sql.translation.rules import Term
 from lftj.sql.translation.text import literal
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -45,29 +43,11 @@ from lftj.values.names import nearest_usable, usable_names
 
 _ONE, _ZERO = Constant(1, "BIGINT"), Constant(0, "BIGINT")
 
-_NAMES = {
-    **{name: name for name in ("sum", "avg", "min", "max", "bool_and", "bool_or", "median", "mode")},
-    **{name: name for name in ("arg_min", "arg_max", "var_pop", "stddev_pop", "list", "string_agg")},
-    "sum_no_overflow": "sum",
-    "mean": "avg",
-    "first": "any_value",
-    "any_value": "any_value",
-    "arbitrary": "any_value",
-    "array_agg": "list",
-    "group_concat": "string_agg",
-    "listagg": "string_agg",
-    "stddev": "stddev",
-    "stddev_samp": "stddev",
-    "variance": "variance",
-    "var_samp": "variance",
-    "min_by": "arg_min",
-    "max_by": "arg_max",
-    "argmin": "arg_min",
-    "argmax": "arg_max",
-    "quantile_disc": "quantile",
-    "quantile": "quantile",
-}
-"""DuckDB's aggregates as rules call them."""
+_KNOWN = (
+    *("sum", "avg", "min", "max", "bool_and", "bool_or", "any_value", "median", "mode", "quantile"),
+    *("arg_min", "arg_max", "var_pop", "stddev_pop", "variance", "stddev", "list", "string_agg"),
+)
+"""Aggregates that rules call as SQL does; counts are others."""
 
 _COVARIANCE = "(var_pop(x + y) - var_pop(x - y)) / 4 is the covariance"
 _INSTEAD = {
@@ -84,8 +64,10 @@ _INSTEAD = {
 COUNT = AggregateCall("count", (), "BIGINT")
 """Of rows: what a head without groups has where nothing is asked."""
 
-_COUNTS = ("count", "count_star", "count_if", "countif")
-_NUMBERS = ("sum", "sum_no_overflow", "avg", "mean")
+_COUNTS = ("count", "count_if")
+
+_SET = ("string_agg", "quantile", "quantile_cont")
+"""Aggregates whose second argument is a literal that belongs to them: a separator, a share."""
 
 
 def aggregated(t: Translation, node: Aggregate) -> Bag:
@@ -150,16 +132,10 @@ def _grouping(arguments: Sequence[int], groups: Sequence[int]) -> int:
 def _distinct_groups(t: Translation, node: Aggregate) -> Bag:
     bag = [body.showing(over(one, body.columns) for one in node.groups) for body in t.bag(node.child)]
     found = t.distinct(node, bag)
-    if not found or not found[0].atoms:
-        return found
-    child = node.child
-    places = [one.index for one in node.groups if isinstance(one, Column)]
-    if isinstance(child, Recall) and t.is_correlated(child.number) and len(places) == len(node.groups):
-        (body,) = found
-        relation = body.atoms[0].relation
-        if found is not bag and relation not in t.tables:
-            shape = t.rules.shapes[relation]
-            t.rules.shapes[relation] = replace(shape, made_of=(child.number, tuple(places)))
+    made_of = t.distinct_of(node)
+    if made_of is not None and found is not bag:
+        relation = found[0].atoms[0].relation
+        t.rules.shapes[relation] = replace(t.rules.shapes[relation], made_of=made_of)
     return found
 
 
@@ -178,12 +154,12 @@ def _only_row(t: Translation, node: Aggregate) -> Bag | None:
 
 
 def _of_row(call: AggregateCall) -> bool:
-    return call.function == "first"
+    return call.function == "any_value"
 
 
 def _is_ones(call: AggregateCall) -> bool:
     """Whether it counts the rows."""
-    return call.function == "count_star" or (call.function == "count" and not nullable(call.arguments[0]))
+    return call.function == "count" and not any(map(nullable, call.arguments))
 
 
 def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> Head | None:
@@ -228,41 +204,54 @@ def _head(
     place = place_around(call.place for call in calls)
     terms = [_terms(t, calls, body.columns[n_groups:], alone and len(bag) == 1) for body in bag]
     shown = [*(one.type for one in grouped), *(call.type for call in calls)]
+    named = _named(calls, bag[0].columns[:n_groups])
     if len(bag) > 1:
         terms = [list(map(_of_constants, each, calls)) for each in terms]
         if alone or not separate(bag, [body.columns[:n_groups] for body in bag], t.rules.shapes):
-            if all(isinstance(one, Constant) or _has_parts(one) for each in terms for one in each):
-                rows = [
-                    (body, (*body.columns[:n_groups], *each)) for body, each in zip(bag, terms, strict=True)
+            if all(_has_parts(one) for each in terms for one in each):
+                numbered = [
+                    (body, (Constant(number, "BIGINT"), *body.columns[:n_groups], *each))
+                    for number, (body, each) in enumerate(zip(bag, terms, strict=True))
                 ]
-                bag = [_in_parts(t, calls, rows, shown, place)]
-                values = bag[0].columns[n_groups:]
+                columns = (nearest_usable("part", named), *named)
+                key = n_groups + 1
+                parts = t.head(
+                    "parts", numbered, types=("BIGINT", *shown), names=columns, key=key, place=place
+                )
+                body = t.read(parts)
+                bag = [body.showing(body.columns[1:])]
+                values = body.columns[key:]
                 terms = [[_sum_of(call, of, alone) for call, of in zip(calls, values, strict=True)]]
             else:
                 bag = [t.materialised("rows", bag, types)]
                 terms = [_terms(t, calls, bag[0].columns[n_groups:], alone)]
-    keys = [body.columns[:n_groups] for body in bag]
-    relation = relation or t.rules.name("totals" if alone else "groups")
-    names = names or _named(calls, keys[0])
-    for body, by, each in zip(bag, keys, terms, strict=True):
-        t.rules.add(relation, list(zip(names, (*by, *each), strict=True)), body, place=place)
-    t.rules.shapes[relation] = Shape(tuple(names[:n_groups]), always=alone)
-    may_be_null = [any(map(nullable, column)) for column in zip(*keys, strict=True)]
-    may_be_null += [call.function not in _COUNTS for call in calls]
-    return Head(relation, tuple(names), tuple(shown), tuple(may_be_null))
+    rows = [(body, (*body.columns[:n_groups], *each)) for body, each in zip(bag, terms, strict=True)]
+    return t.head(
+        "totals" if alone else "groups",
+        rows,
+        types=shown,
+        names=names or named,
+        relation=relation,
+        key=n_groups,
+        always=alone,
+        place=place,
+    )
 
 
 def _named(calls: Sequence[AggregateCall], keys: Sequence[Expression]) -> list[str]:
     names = names_of(keys)
-    return names + usable_names((call.function.removesuffix("_star") for call in calls), names)
+    return names + usable_names((call.function for call in calls), names)
 
 
 def _terms(
     t: Translation, calls: Sequence[AggregateCall], values: Sequence[Expression], alone: bool
-) -> list[Term | Constant]:
+) -> list[Expression]:
     """The aggregates over what they read of a body."""
-    left = iter(values)
-    return [_term(t, call, [next(left) for _ in _read_by(call)], alone) for call in calls]
+    left, terms = iter(values), list[Expression]()
+    for call in calls:
+        read = [next(left) for _ in _read_by(call)]
+        terms.append(replace(_term(t, call, read, alone), place=place_around(one.place for one in read)))
+    return terms
 
 
 # -- aggregates of alternatives ----------------------------------------------------------------------
@@ -275,44 +264,26 @@ _WHOLES = {
 """What an aggregate of all rows is, of those of parts of them."""
 
 
-def _has_parts(term: Term | Constant) -> bool:
-    return isinstance(term, Constant) or (term.function in _WHOLES and not term.distinct and not term.order)
+def _has_parts(term: Expression) -> bool:
+    return not isinstance(term, Term) or (term.function in _WHOLES and not term.distinct and not term.order)
 
 
 def _sum_of(call: AggregateCall, of: Expression, alone: bool) -> Term:
     """The aggregate of those of the parts; of one that has none, all of which are NULL then, any."""
     counts = call.function in _COUNTS
     default = ("0" if counts else "null") if alone else None
-    return Term("sum" if counts else _WHOLES.get(_NAMES[call.function], "any_value"), (of,), default=default)
+    whole = "sum" if counts else _WHOLES.get(call.function, "any_value")
+    return Term(whole, (of,), default=default, nullable=not counts)
 
 
-def _of_constants(term: Term | Constant, call: AggregateCall) -> Term | Constant:
+def _of_constants(term: Expression, call: AggregateCall) -> Expression:
     """What an aggregate is over rows that all say NULL, or count nothing."""
-    if isinstance(term, Constant) or not term.arguments:
+    if not isinstance(term, Term) or not term.arguments:
         return term
     first = term.arguments[0]
-    if call.function in _COUNTS and first == _ZERO:
-        return _ZERO
-    return _of_nothing(call) if isinstance(first, Constant) and first.value is None else term
-
-
-def _in_parts(
-    t: Translation,
-    calls: Sequence[AggregateCall],
-    rows: Sequence[tuple[Body, Sequence[Expression | Term]]],
-    types: Sequence[str],
-    place: Place | None,
-) -> Body:
-    """The groups and aggregates of each alternative, a row for each of its groups."""
-    n_groups = len(types) - len(calls)
-    relation = t.rules.name("parts")
-    names = _named(calls, rows[0][0].columns[:n_groups])
-    part = nearest_usable("part", names)
-    for number, (body, shown) in enumerate(rows):
-        numbered = [(part, Constant(number, "BIGINT")), *zip(names, shown, strict=True)]
-        t.rules.add(relation, numbered, body, place=place)
-    t.rules.shapes[relation] = Shape((*names[:n_groups], part))
-    return t.read(Head(relation, tuple(names), tuple(types), (True,) * len(names)))
+    is_null = isinstance(first, Constant) and first.value is None
+    counts_none = call.function in _COUNTS and first == _ZERO
+    return replace(_of_nothing(call), place=term.place) if is_null or counts_none else term
 
 
 def _of_nothing(call: AggregateCall) -> Constant:
@@ -322,30 +293,22 @@ def _of_nothing(call: AggregateCall) -> Constant:
 
 def _read_by(call: AggregateCall) -> list[Expression]:
     """What a call reads of each row: its condition comes into the argument."""
-    found = [
-        folded(_argument(call, number))
-        for number in range(len(call.arguments))
-        if not _is_setting(call, number)
-    ]
-    if call.function in ("count", "count_star", "count_if", "countif") and not call.distinct:
+    if call.function in _COUNTS and not call.distinct:
         counted = _counted(call)
         found = [] if counted is None else [counted]
-    elif call.condition is not None and call.function in ("list", "array_agg"):
-        found.append(call.condition)
+    else:
+        read = call.arguments[:1] if call.function in _SET else call.arguments
+        found = [folded(_argument(call, number)) for number in range(len(read))]
+        if call.condition is not None and call.function == "list":
+            found.append(call.condition)
     return found + [key.expression for key in call.order]
-
-
-def _is_setting(call: AggregateCall, number: int) -> bool:
-    """A literal that belongs to the aggregate: a separator, a share."""
-    is_share = _NAMES.get(call.function) in ("string_agg", "quantile")
-    return number == 1 and (is_share or call.function == "quantile_cont")
 
 
 def _argument(call: AggregateCall, number: int) -> Expression:
     of = call.arguments[number]
-    if call.function in _NUMBERS and kind(of.type) == "boolean":
+    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
         of = Cast(of, "INTEGER")
-    if call.condition is None or number or call.function in ("list", "array_agg"):
+    if call.condition is None or number or call.function == "list":
         return of
     return only_where(call.condition, of)
 
@@ -353,7 +316,7 @@ def _argument(call: AggregateCall, number: int) -> Expression:
 def _counted(call: AggregateCall) -> Expression | None:
     """What is summed where not every row is counted."""
     tests = [] if call.condition is None else [call.condition]
-    if call.function in ("count_if", "countif"):
+    if call.function == "count_if":
         tests.append(call.arguments[0])
     elif call.arguments and nullable(call.arguments[0]):
         tests.append(Not(IsNull(call.arguments[0])))
@@ -370,40 +333,35 @@ def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alo
         replace(key, expression=of)
         for key, of in zip(call.order, values[len(values) - n_order :], strict=True)
     )
-    if call.function in _COUNTS:
+    name, default = _known(t, call), "null" if alone else None
+    settings: tuple[str, ...] = ()
+    if name in _COUNTS:
         default = "0" if alone else None
         if call.distinct:
-            return Term("count", tuple(arguments), True, default=default)
-        counted = arguments[:1]
+            return Term("count", tuple(arguments), True, default=default, nullable=False)
+        counted = tuple(arguments[:1])
         if not counted or counted[0] == _ONE:
-            return Term("count", default=default)
-        return Term("sum", tuple(counted), default=default)
-    name = _known(t, call)
-    default = "null" if alone else None
-    settings = tuple(
-        _setting(t, call, number)
-        for number in range(len(call.arguments))
-        if _is_setting(call, number) and name != "median"
-    )
-    if name == "string_agg" and not settings:
-        settings = ('","',)
+            return Term("count", default=default, nullable=False)
+        return Term("sum", counted, default=default, nullable=False)
+    if name in _SET:
+        settings = (_setting(t, call),)
     if call.distinct and order and name in ("list", "string_agg"):
         if [(key.expression, key.descending) for key in order] != [(arguments[0], False)]:
-            raise t.refusal(call.place, f"{call.function}(DISTINCT) in another order", "take a subquery")
+            raise t.refusal(call.place, f"{name}(DISTINCT) in another order", "take a subquery")
         order = ()  # that of the values
     if name in ("list", "string_agg") and len(arguments) > 1:
-        raise t.refusal(call.place, f"FILTER of {call.function}()", "select the rows in a subquery")
+        raise t.refusal(call.place, f"FILTER of {name}()", "select the rows in a subquery")
     distinct = call.distinct and name not in ("min", "max", "bool_and", "bool_or", "any_value")
     return Term(name, tuple(arguments), distinct, order, default, settings)
 
 
 def _known(t: Translation, call: AggregateCall) -> str:
     """An aggregate as rules call it."""
-    name = "count" if call.function in _COUNTS else _NAMES.get(call.function)
-    if call.function == "quantile_cont" and _is_half(call):
+    name = call.function
+    if name == "quantile_cont" and _is_half(call):
         name = "median"
-    if name is None:
-        raise t.refusal(call.place, f"the aggregate {call.function}()", _INSTEAD.get(call.function, ""))
+    if name not in (*_KNOWN, *_COUNTS):
+        raise t.refusal(call.place, f"the aggregate {name}()", _INSTEAD.get(name, ""))
     pairs = name in ("arg_min", "arg_max")
     if len(call.arguments) > 1 + pairs and name not in ("string_agg", "quantile", "median"):
         raise t.refusal(
@@ -426,8 +384,10 @@ def _is_half(call: AggregateCall) -> bool:
     return numbers and isinstance(share, Constant) and share.value == 0.5
 
 
-def _setting(t: Translation, call: AggregateCall, number: int) -> str:
-    of = call.arguments[number]
+def _setting(t: Translation, call: AggregateCall) -> str:
+    if len(call.arguments) == 1:
+        return '","'
+    of = call.arguments[1]
     if not isinstance(of, Constant) or of.value is None:
         raise t.refusal(call.place, f"{call.function}() by what is no literal")
     if not isinstance(of.value, str) and not 0 < of.value <= 1:

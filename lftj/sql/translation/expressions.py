@@ -25,6 +25,7 @@ from lftj.sql.nodes import (
     IsNull,
     Logic,
     Not,
+    Term,
     Variable,
 )
 from lftj.sql.translation.functions import is_known
@@ -106,7 +107,7 @@ def nullable(of: Expression) -> bool:
     """Whether it can be NULL."""
     if isinstance(of, Constant):
         return of.value is None
-    if isinstance(of, Variable):
+    if isinstance(of, Variable | Term):
         return of.nullable
     if isinstance(of, Column):  # of which rows, is not known here
         return True

@@ -31,12 +31,12 @@ from lftj.sql.nodes import (
     Not,
     Project,
     Recall,
+    Term,
     Variable,
     Without,
 )
-from lftj.sql.translation.bodies import COPIES, Bag, Body, Head, Shape, one_each
+from lftj.sql.translation.bodies import COPIES, Bag, Body, Head, one_each
 from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, nullable, over, walked
-from lftj.sql.translation.rules import Term
 from lftj.sql.translation.translating import Translation
 from lftj.values.operators import FLIPPED
 
@@ -155,16 +155,15 @@ def _scalar_head(t: Translation, rights: Bag, keys: Sequence[Expression], types:
     """By the keys of the condition: each column's value, and of how many rows."""
     columns = [Column(number, type_) for number, type_ in enumerate(types)]
     shown = [body.showing([over(one, body.columns) for one in (*keys, *columns)]) for body in rights]
-    body = t.materialised("subquery", shown, [*(key.type for key in keys), *types])
-    relation = t.rules.name("scalar")
-    key_names = [f"k{number + 1}" for number in range(len(keys))]
-    names = [*key_names, *(f"c{number + 1}" for number in range(len(types))), "n"]
+    key_types = [key.type for key in keys]
+    body = t.materialised("subquery", shown, [*key_types, *types])
     groups, values = body.columns[: len(keys)], body.columns[len(keys) :]
-    terms: list[Expression | Term] = [*groups, *(Term("any_value", (of,)) for of in values), Term("count")]
-    t.rules.add(relation, list(zip(names, terms, strict=True)), body)
-    t.rules.shapes[relation] = Shape(tuple(key_names))
-    may_be_null = (*map(nullable, groups), *(True for _ in values), False)
-    return Head(relation, tuple(names), (*(key.type for key in keys), *types, "BIGINT"), may_be_null)
+    counted = Term("count", nullable=False)
+    terms = (*groups, *(Term("any_value", (of,), place=of.place) for of in values), counted)
+    names = [f"k{number + 1}" for number in range(len(keys))]
+    names += [*(f"c{number + 1}" for number in range(len(types))), "n"]
+    shown_types = [*key_types, *types, "BIGINT"]
+    return t.head("scalar", [(body, terms)], types=shown_types, names=names, key=len(keys))
 
 
 # -- partners ------------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ def _surely(t: Translation, node: Join, left: Body) -> bool:
     if found is None:
         return False
     number, places = found
-    of = t.distinct_of(number)
+    of = t.distinct_of(t.definition(number))
     if of is None or sorted(places) != list(range(len(of[1]))):
         return False
     definition, columns = of
@@ -366,7 +365,6 @@ def _by_copies(t: Translation, node: Without, types: Sequence[str]) -> Bag:
 
     def made() -> Head:
         left, right = (_counted(t, side, types) for side in (node.left, node.right))
-        relation = t.rules.name("copies")
         mine, theirs = t.read(left), t.read(right)
         names = left.columns[:-1]
         same = [
@@ -375,29 +373,23 @@ def _by_copies(t: Translation, node: Without, types: Sequence[str]) -> Bag:
         ]
         pair = mine.beside(theirs).where(*same)
         n, m = mine.columns[-1], theirs.columns[-1]
-        number = Call("least", (n, m), "BIGINT") if node.keeps else Call("-", (n, m), "BIGINT")
         assert pair is not None
-        terms = [*zip(names, mine.columns[:-1], strict=True), (COPIES, number)]
-        t.rules.add(relation, terms, pair, bag=True, place=node.place)
+        number = Call("least" if node.keeps else "-", (n, m), "BIGINT")
+        rows = [(pair, (*mine.columns[:-1], number))]
         if not node.keeps:
             gone = Exists(right.relation, tuple(zip(right.columns[:-1], mine.columns[:-1], strict=True)))
             rest = mine.where(_not(gone))
             assert rest is not None
-            t.rules.add(relation, [*terms[:-1], (COPIES, n)], rest, bag=True, place=node.place)
-        t.rules.shapes[relation] = Shape(None)
-        return Head(relation, names, tuple(types), left.nullable[:-1])
+            rows.append((rest, mine.columns))
+        shown = (*types, "BIGINT")
+        head = t.head("copies", rows, types=shown, bag=True, names=(*names, COPIES), place=node.place)
+        return Head(head.relation, names, tuple(types), head.nullable[:-1])
 
     return [t.read(t.once((node, "copies"), made))]
 
 
 def _counted(t: Translation, side: Node, types: Sequence[str]) -> Head:
     body = t.materialised("rows", t.bag(side), types)
-    relation = t.rules.name("counted")
-    names = tuple(f"c{number + 1}" for number in range(len(types)))
-    terms: list[tuple[str, Expression | Term]] = [
-        *zip(names, body.columns, strict=True),
-        ("n", Term("count")),
-    ]
-    t.rules.add(relation, terms, body)
-    t.rules.shapes[relation] = Shape(names)
-    return Head(relation, (*names, "n"), (*types, "BIGINT"), (*map(nullable, body.columns), False))
+    names = [f"c{number + 1}" for number in range(len(types))]
+    rows = [(body, (*body.columns, Term("count", nullable=False)))]
+    return t.head("counted", rows, types=(*types, "BIGINT"), names=(*names, "n"), key=len(names))

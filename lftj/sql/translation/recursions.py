@@ -35,12 +35,12 @@ from lftj.sql.nodes import (
     Union,
     Unnest,
     Variable,
+    WindowCall,
     With,
     place_around,
 )
 from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, decided, names_of
 from lftj.sql.translation.expressions import folded, over, walked
-from lftj.sql.translation.rules import WindowTerm
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
 from lftj.values.names import usable_names
@@ -139,12 +139,9 @@ def _numbered(t: Translation, atom: Atom) -> Atom:
 
     def made() -> Head:
         number = t.variable("number", "BIGINT", False)
-        shown, relation = (*found, number), t.rules.name("numbered")
-        names = tuple(names_of(shown))
-        window = WindowTerm(number, "row_number", (), found, tuple(map(SortKey, found)))
-        t.rules.add(relation, list(zip(names, shown, strict=True)), Body((atom,)), windows=[window])
-        t.rules.shapes[relation] = Shape(names)
-        return Head(relation, names, tuple(of.type for of in shown), tuple(of.nullable for of in shown))
+        window = WindowCall("row_number", (), found, tuple(map(SortKey, found)), "BIGINT")
+        shown, types = (*found, number), [*(of.type for of in found), "BIGINT"]
+        return t.head("numbered", [(Body((atom,)), shown)], types=types, windows=[(number, window)])
 
     head = t.once(("numbered", atom.relation, tuple(name for name, _ in atom.terms)), made)
     terms = zip(head.columns, (*found, t.variable("number", "BIGINT", False)), strict=True)

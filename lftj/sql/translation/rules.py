@@ -23,7 +23,9 @@ from lftj.sql.nodes import (
     Expression,
     Place,
     SortKey,
+    Term,
     Variable,
+    WindowCall,
     place_around,
 )
 from lftj.sql.translation.bodies import Atom, Body, Shape, determined
@@ -40,28 +42,8 @@ _UNIFIED = ("integer", "text", "date", "boolean", "timestamp")
 """Kinds of values that are in one domain, whatever their widths."""
 
 
-@dataclass(frozen=True)
-class Term:
-    """An aggregate among the terms of a head."""
-
-    function: str
-    arguments: tuple[Expression, ...] = ()
-    distinct: bool = False
-    order: tuple[SortKey, ...] = ()
-    default: str | None = None
-    settings: tuple[str, ...] = ()  # literals behind the first argument
-
-
-@dataclass(frozen=True)
-class WindowTerm:
-    """A window whose value a variable takes; ``most``: of ``top``."""
-
-    target: Variable
-    function: str
-    arguments: tuple[Expression, ...]
-    partition: tuple[Expression, ...]
-    order: tuple[SortKey, ...]
-    frame: tuple[str, object, object] | None = None
+Window = tuple[Variable, WindowCall]
+"""A window of a rule, and the variable that takes its value."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +92,11 @@ class Rules:
     def add(
         self,
         head: str,
-        terms: Sequence[tuple[str, Expression | Term]],
+        terms: Sequence[tuple[str, Expression]],
         body: Body,
         *,
         bag: bool = False,
-        windows: Sequence[WindowTerm] = (),
+        windows: Sequence[Window] = (),
         place: Place | None = None,
     ) -> None:
         """A rule for a head: columns, and what they hold."""
@@ -125,9 +107,8 @@ class Rules:
             for column, term in terms
             if isinstance(term, Term) and term.default is not None
         }
-        more = tuple(writing.window(window) for window in windows)
-        values = [term for _, term in terms if not isinstance(term, Term)]
-        once = determined(body, values, self.shapes)
+        more = tuple(writing.window(*window) for window in windows)
+        once = determined(body, (term for _, term in terms), self.shapes)
         text = writing.body()
         reads = frozenset(writing.reads())
         place = place or place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
@@ -239,7 +220,7 @@ class _Writing:
 
     # -- heads -------------------------------------------------------------------------------
 
-    def term(self, of: Expression | Term) -> str:
+    def term(self, of: Expression) -> str:
         if not isinstance(of, Term):
             return self.computed(of)
         arguments = [self.computed(one) for one in of.arguments]
@@ -249,7 +230,7 @@ class _Writing:
         distinct = "distinct " if of.distinct else ""
         return f"{of.function}({distinct}{', '.join(arguments)})"
 
-    def window(self, of: WindowTerm) -> str:
+    def window(self, target: Variable, of: WindowCall) -> str:
         arguments = []
         for number, one in enumerate(of.arguments):
             as_is = isinstance(one, Constant) and (number > 0 or of.function in ("top", "ntile"))
@@ -263,7 +244,7 @@ class _Writing:
             unit, first, last = of.frame
             ends = ("_" if end is None else str(end) for end in (first, last))
             arguments.append(f"{unit}: ({', '.join(ends)})")
-        return f"{self.name(of.target)} = {of.function}({', '.join(arguments)})"
+        return f"{self.name(target)} = {of.function}({', '.join(arguments)})"
 
     def _by(self, order: Sequence[SortKey]) -> str:
         keys: dict[str, str] = {}

@@ -18,27 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
+from lftj.sql import nodes
 from lftj.sql.errors import unsupported
-from lftj.sql.nodes import (
-    Aggregate,
-    Call,
-    Column,
-    Compare,
-    Constant,
-    Expression,
-    Node,
-    Ordered,
-    Place,
-    Plan,
-    Project,
-    Recall,
-    Scan,
-    Union,
-    Values,
-    Variable,
-    With,
-    types_of,
-)
+from lftj.sql.nodes import Call, Column, Compare, Constant, Expression, Node, Place, Plan, Variable
 from lftj.sql.translation.bodies import (
     Atom,
     Bag,
@@ -51,7 +33,7 @@ from lftj.sql.translation.bodies import (
     projected,
 )
 from lftj.sql.translation.expressions import nullable
-from lftj.sql.translation.rules import Rules
+from lftj.sql.translation.rules import Rules, Window
 
 MOST_BODIES = 4
 """Of a bag that is read as it is; with more it is a head."""
@@ -90,9 +72,7 @@ class Translation:
         self._bags = {**OWN, **bags}
         self._numbers = itertools.count()
         self._heads: dict[object, Any] = {}
-        self._definitions: dict[int, Node | Head] = {}
-        self._names: dict[int, str] = {}
-        self._correlates: set[int] = set()
+        self._definitions: dict[int, nodes.With | Head] = {}
 
     def refusal(self, place: Place | None, what: str, instead: str = "") -> UnsupportedSqlError:
         return unsupported(self.sql, place, what, instead)
@@ -119,25 +99,29 @@ class Translation:
         bag: bool = False,
         names: Sequence[str] | None = None,
         relation: str | None = None,
+        key: int | None = None,
+        always: bool = False,
+        windows: Sequence[Window] = (),
         place: Place | None = None,
     ) -> Head:
-        """A head of what bodies give: distinct tuples, of a bag all; one of a constant without columns."""
+        """A head of what bodies give: distinct tuples, of a bag all; one of a constant without columns.
+
+        ``key``: how many columns, the first, say the others; ``always``: it has one row, whatever the data.
+        """
         relation = relation or self.rules.name(wanted)
         columns = tuple(
             names or names_of(rows[0][1] if rows else [Constant(None, type_) for type_ in types])
         ) or ("c1",)
-        shown = tuple(types) or ("INTEGER",)
         may_be_null = [False] * len(columns)
         for body, values in rows:
             values = tuple(map(_shown, values)) or (Constant(1, "INTEGER"),)
             for each in apart(body.showing(values)):
-                self.rules.add(
-                    relation, list(zip(columns, each.columns, strict=True)), each, bag=bag, place=place
-                )
+                terms = list(zip(columns, each.columns, strict=True))
+                self.rules.add(relation, terms, each, bag=bag, windows=windows, place=place)
                 for number, of in enumerate(each.columns):
                     may_be_null[number] |= nullable(of)
-        self.rules.shapes.setdefault(relation, Shape(None if bag else columns))
-        return Head(relation, columns, shown, tuple(may_be_null))
+        self.rules.shapes.setdefault(relation, Shape(None if bag else columns[:key], always))
+        return Head(relation, columns, tuple(types) or ("INTEGER",), tuple(may_be_null))
 
     def read(self, head: Head, n_shown: int | None = None) -> Body:
         """A body that reads a head, of which it shows the first columns."""
@@ -158,31 +142,34 @@ class Translation:
         columns = list(zip(*(body.columns for body in bag), strict=True))
         kept = dict(zip(columns, types, strict=True))
         bag = [body.showing(column[number] for column in kept) for number, body in enumerate(bag)]
-        found = self.read(self._rows_head(wanted, bag, list(kept.values()), place), len(kept))
+        found = self.read(self._rows_head(wanted, bag, list(kept.values()), place=place), len(kept))
         shown = dict(zip(kept, found.columns, strict=True))
         return found.showing(shown[column] for column in columns)
 
-    def _rows_head(self, wanted: str, bag: Bag, types: Sequence[str], place: Place | None = None) -> Head:
+    def _rows_head(self, wanted: str, bag: Bag, types: Sequence[str], **options: Any) -> Head:
         rows = [(body, body.columns) for body in bag]
-        single = len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)
-        return self.head(wanted, rows, types=types, bag=not single, place=place)
+        return self.head(wanted, rows, types=types, bag=not self._is_set(bag), **options)
+
+    def _is_set(self, bag: Bag) -> bool:
+        """Whether it has no equal rows, as far as that is seen."""
+        return len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)
 
     def types_of(self, node: Node) -> tuple[str, ...]:
         """The types of a node's columns."""
-        return self.once((node, "types"), lambda: types_of(node))
+        return self.once((node, "types"), lambda: nodes.types_of(node))
 
     # -- nodes ------------------------------------------------------------------------------------
 
     def bag(self, node: Node) -> Bag:
         """What a node gives."""
         found = self._bags[type(node)](self, node)
-        if len(found) <= MOST_BODIES or isinstance(node, Values):
+        if len(found) <= MOST_BODIES or isinstance(node, nodes.Values):
             return found
         types = self.types_of(node)
         head = self.once((node, "rows"), lambda: self._rows_head("rows", found, types))
         return [self.read(head, len(types))]
 
-    def _scan(self, node: Scan) -> Bag:
+    def _scan(self, node: nodes.Scan) -> Bag:
         table = self.tables[node.table]
         shown: list[Expression] = []
         terms: list[tuple[str, Variable]] = []
@@ -198,11 +185,11 @@ class Translation:
             terms = [(first, self.variable(first, ""))]
         return [Body((Atom(node.table, tuple(terms), place=node.place),), (), tuple(shown))]
 
-    def _values(self, node: Values) -> Bag:
+    def _values(self, node: nodes.Values) -> Bag:
         below = [Body()] if node.child is None else self.bag(node.child)
         return [each for row in node.rows for each in projected(below, row)]
 
-    def _project(self, node: Project) -> Bag:
+    def _project(self, node: nodes.Project) -> Bag:
         return self._asked(projected(self.bag(node.child), node.expressions))
 
     def _asked(self, bag: Bag) -> Bag:
@@ -211,78 +198,68 @@ class Translation:
             raise self.refusal(None, "rowid", "load the numbers of rows as a column")
         return bag
 
-    def _union(self, node: Union) -> Bag:
+    def _union(self, node: nodes.Union) -> Bag:
         both = self.bag(node.left) + self.bag(node.right)
         return both if node.all else self.distinct(node, both)
 
     def distinct(self, node: Node, bag: Bag) -> Bag:
         """The distinct rows of a node's bag."""
         types = self.types_of(node)
-        if not bag or (len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)):
+        if not bag or self._is_set(bag):
             return bag
         rows = [(body, body.columns) for body in self._asked(bag)]
         head = self.once((node, "distinct"), lambda: self.head("distinct", rows, types=types))
         return [self.read(head, len(types))]
 
-    def _ordered(self, node: Ordered) -> Bag:
+    def _ordered(self, node: nodes.Ordered) -> Bag:
         return self.bag(node.child)  # an order is one of answers
 
     # -- definitions ------------------------------------------------------------------------------
 
-    def _with(self, node: With) -> Bag:
-        self._definitions[node.number] = node.definition
-        self._names[node.number] = node.name
-        if node.correlates:
-            self._correlates.add(node.number)
+    def _with(self, node: nodes.With) -> Bag:
+        self._definitions[node.number] = node
         return self.bag(node.body)
 
-    def _recall(self, node: Recall) -> Bag:
-        definition = self._definitions[node.number]
-        if isinstance(definition, Head):
-            return [self.read(definition, len(node.types))]
-        found = self.bag(definition)
-        if self.is_correlated(node.number):
+    def _recall(self, node: nodes.Recall) -> Bag:
+        of = self._definitions[node.number]
+        if isinstance(of, Head):
+            return [self.read(of, len(node.types))]
+        found = self.bag(of.definition)
+        if of.correlates:
             return [replace(body, rows=(*body.rows, (node.number, body.columns))) for body in found]
         if not found or (len(found) == 1 and len(found[0].atoms) <= 1):
             return found
-        head = self.once(
-            (definition, "definition"),
-            lambda: self._rows_head(self._names[node.number], found, node.types),
-        )
+        head = self.once(of, lambda: self._rows_head(of.name, found, node.types))
         return [self.read(head, len(node.types))]
 
     def define(self, number: int, head: Head) -> None:
         """What a definition is from now on."""
         self._definitions[number] = head
 
-    def distinct_of(self, number: int) -> tuple[int, tuple[int, ...]] | None:
-        """The definition whose distinct rows this one has, and the places of the columns."""
-        node = self._definitions.get(number)
-        if not isinstance(node, Aggregate) or node.calls or not isinstance(node.child, Recall):
+    def definition(self, number: int) -> Node | None:
+        of = self._definitions.get(number)
+        return of.definition if isinstance(of, nodes.With) else None
+
+    def distinct_of(self, node: Node | None) -> tuple[int, tuple[int, ...]] | None:
+        """The definition of a correlated subquery whose distinct rows a node has, and the columns' places."""
+        if not isinstance(node, nodes.Aggregate) or node.calls or not isinstance(node.child, nodes.Recall):
             return None
-        places = [one.index for one in node.groups if isinstance(one, Column)]
-        if len(places) < len(node.groups) or not self.is_correlated(node.child.number):
+        of = self._definitions[node.child.number]
+        places = tuple(one.index for one in node.groups if isinstance(one, Column))
+        if len(places) < len(node.groups) or not isinstance(of, nodes.With) or not of.correlates:
             return None
-        return node.child.number, tuple(places)
+        return of.number, places
 
     def is_always_there(self, body: Body) -> bool:
         """Whether it has one row, whatever the data."""
         return not body.tests and all(self.rules.shapes[atom.relation].always for atom in body.atoms)
 
-    def is_correlated(self, number: int) -> bool:
-        return number in self._correlates
-
     # -- the result -------------------------------------------------------------------------------
 
     def result_head(self, node: Node, names: Sequence[str], types: Sequence[str]) -> Head:
         """The head with the name of the result: its rows, as often as SQL has them."""
-        bag = self.bag(node)
-        single = len(bag) == 1 and determined(bag[0], bag[0].columns, self.rules.shapes)
-        rows = [(body, body.columns) for body in bag]
-        if not rows:  # nothing, whatever the data
-            nothing = self.nothing(types)
-            rows = [(nothing, nothing.columns)]
-        return self.head(self.result, rows, types=types, bag=not single, names=names, relation=self.result)
+        bag = self.bag(node) or [self.nothing(types)]
+        return self._rows_head(self.result, bag, types, names=names, relation=self.result)
 
     def nothing(self, types: Sequence[str]) -> Body:
         """A body without rows, of columns of these types."""
@@ -304,11 +281,11 @@ def _shown(of: Expression) -> Expression:
 
 
 OWN: Bags = {
-    Scan: Translation._scan,
-    Values: Translation._values,
-    Project: Translation._project,
-    Union: Translation._union,
-    Ordered: Translation._ordered,
-    With: Translation._with,
-    Recall: Translation._recall,
+    nodes.Scan: Translation._scan,
+    nodes.Values: Translation._values,
+    nodes.Project: Translation._project,
+    nodes.Union: Translation._union,
+    nodes.Ordered: Translation._ordered,
+    nodes.With: Translation._with,
+    nodes.Recall: Translation._recall,
 }

@@ -24,32 +24,19 @@ from lftj.sql.nodes import (
     Node,
     Ordered,
     SortKey,
+    Variable,
     Window,
     WindowCall,
 )
-from lftj.sql.translation.bodies import Bag, Body, Head, Shape, filtered, names_of
-from lftj.sql.translation.expressions import folded, nullable, only_where, over
-from lftj.sql.translation.rules import WindowTerm
+from lftj.sql.translation.bodies import Bag, Body, Head, filtered
+from lftj.sql.translation.expressions import folded, only_where, over
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
 
-_NAMES = {
-    **{name: name for name in ("row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist")},
-    **{name: name for name in ("lag", "lead", "sum", "avg", "min", "max")},
-    "rank_dense": "dense_rank",
-    "first_value": "first",
-    "last_value": "last",
-    "nth_value": "nth",
-    "sum_no_overflow": "sum",
-    "mean": "avg",
-    "count_star": "count",
-    "count": "count",
-    "first": "first",
-    "last": "last",
-}
-_ORDERED = ("row_number", "rank", "dense_rank", "rank_dense", "ntile", "percent_rank", "cume_dist")
-_NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count", "count_star", "rank_dense")
+_ORDERED = ("row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "lag", "lead")
 _FRAMED = ("count", "sum", "avg", "min", "max", "first", "last", "nth")
+_NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count")
+"""Windows that are not NULL."""
 
 
 def windowed(t: Translation, node: Window) -> Bag:
@@ -97,85 +84,67 @@ def _heads(t: Translation, node: Window, most: int | None) -> Head:
     types = t.types_of(node.child)
     body = t.materialised("rows", t.bag(node.child), types)
     n_child = len(types)
-    waiting = list(enumerate(node.calls))
-    places: list[int] = []
-    found: Head | None = None
-    while waiting:
-        window = _window(waiting[0][1], types)
-        here = [(number, call) for number, call in waiting if _window(call, types) == window]
-        waiting = [one for one in waiting if one not in here]
-        columns = body.columns[:n_child]
-        terms, targets = [], []
-        for _, call in here:
-            term = _term(t, call, columns, most)
-            terms.append(term)
-            targets.append(term.target)
-        shown = (*body.columns, *targets)
-        relation = t.rules.name("windows")
-        names = names_of(shown)
-        t.rules.add(
-            relation,
-            list(zip(names, shown, strict=True)),
-            body,
-            bag=True,
-            windows=terms,
-            place=here[0][1].place,
-        )
-        t.rules.shapes[relation] = Shape(None)
-        may_be_null = tuple(nullable(one) for one in shown)
-        found = Head(relation, tuple(names), tuple(one.type for one in shown), may_be_null)
-        places += [number for number, _ in here]
-        body = t.read(found)
-    assert found is not None
+    windows: dict[object, list[int]] = {}
+    for number, call in enumerate(node.calls):
+        windows.setdefault(_window(call, types), []).append(number)
+    for numbers in windows.values():
+        calls = [node.calls[number] for number in numbers]
+        terms = [_term(t, call, body.columns[:n_child], most) for call in calls]
+        shown = (*body.columns, *(target for target, _ in terms))
+        shown_types = [one.type for one in shown]
+        place = calls[0].place
+        head = t.head("windows", [(body, shown)], types=shown_types, bag=True, windows=terms, place=place)
+        body = t.read(head)
+    places = [number for numbers in windows.values() for number in numbers]
     order = [*range(n_child), *(n_child + places.index(number) for number in range(len(node.calls)))]
     return Head(
-        found.relation,
-        tuple(found.columns[place] for place in order),
-        tuple(found.types[place] for place in order),
-        tuple(found.nullable[place] for place in order),
+        head.relation,
+        tuple(head.columns[place] for place in order),
+        tuple(head.types[place] for place in order),
+        tuple(head.nullable[place] for place in order),
     )
 
 
 def _window(call: WindowCall, types: Sequence[str]) -> tuple[tuple[Expression, ...], tuple[SortKey, ...]]:
     """Partition and order.  Rules ask for one of them: what numbers rows in no order takes any."""
     partition, order = call.partition, call.order
-    in_order = call.function in (*_ORDERED, "lag", "lead") or (call.frame or "range")[0] == "rows"
+    in_order = call.function in _ORDERED or (call.frame or "range")[0] == "rows"
     if not order and in_order:
         order = tuple(SortKey(Column(place, type_)) for place, type_ in list(enumerate(types))[:1])
     return partition or (() if order else (Constant(1, "INTEGER"),)), order
 
 
-def _term(t: Translation, call: WindowCall, columns: Sequence[Expression], most: int | None) -> WindowTerm:
-    name = _NAMES.get(call.function)
-    if name is None:
-        raise t.refusal(call.place, f"the window {call.function}()")
-    arguments = [over(_argument(call, one), columns) for one in call.arguments]
-    frame = call.frame if name in _FRAMED else None
-    if call.function in ("count", "count_star") and call.condition is not None:
+def _term(
+    t: Translation, call: WindowCall, columns: Sequence[Expression], most: int | None
+) -> tuple[Variable, WindowCall]:
+    name = call.function
+    if name not in (*_ORDERED, *_FRAMED):
+        raise t.refusal(call.place, f"the window {name}()")
+    arguments = tuple(over(_argument(call, one), columns) for one in call.arguments)
+    if name == "count" and call.condition is not None:
         counted = call.arguments[0] if call.arguments else Constant(1, "BIGINT")
-        arguments = [over(only_where(call.condition, counted), columns)]
+        arguments = (over(only_where(call.condition, counted), columns),)
     if name in ("lag", "lead"):
-        offset, default = (*arguments[1:], Constant(1, "BIGINT"), None)[:2]
+        offset = arguments[1]
         if not isinstance(offset, Constant) or not isinstance(offset.value, int) or offset.value < 0:
             raise t.refusal(call.place, f"{name}() by what is no literal")
-        arguments = [arguments[0], offset] + ([default] if default is not None else [])
     if name in ("ntile", "nth") and not (
         isinstance(arguments[-1], Constant) and isinstance(arguments[-1].value, int)
     ):
-        raise t.refusal(call.place, f"{call.function}() by what is no literal")
+        raise t.refusal(call.place, f"{name}() by what is no literal")
     if name == "nth" and not call.order:
         raise t.refusal(call.place, "nth_value() without ORDER BY")
     partition, order = _window(call, [one.type for one in columns])
-    target = t.variable(call.function, call.type, call.function not in _NUMBERS, call.place)
+    target = t.variable(name, call.type, name not in _NUMBERS, call.place)
     if most is not None:
-        name, arguments = "top", [Constant(most, "BIGINT")]
-    return WindowTerm(
-        target,
-        name,
-        tuple(arguments),
-        tuple(over(one, columns) for one in partition),
-        tuple(replace(key, expression=over(key.expression, columns)) for key in order),
-        frame,
+        name, arguments = "top", (Constant(most, "BIGINT"),)
+    return target, replace(
+        call,
+        function=name,
+        arguments=arguments,
+        partition=tuple(over(one, columns) for one in partition),
+        order=tuple(replace(key, expression=over(key.expression, columns)) for key in order),
+        frame=call.frame if name in _FRAMED else None,
     )
 
 

@@ -283,3 +283,7 @@ select count(8) n, count(-3) + 46 m;
 
 -- name: a filter of one row
 select count(*) filter (where 1 = 0) n, count(*) m;
+
+-- name: filter over the only row
+select count(*) filter (where t > 1000) as n, count(*) as m, first(t) filter (where t > 1000) as f
+from (select sum(b) as t from r);
