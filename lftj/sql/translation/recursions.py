@@ -46,6 +46,7 @@ from lftj.sql.types import kind
 from lftj.values.names import usable_names
 
 _ZERO, _ONE = Constant(0, "BIGINT"), Constant(1, "BIGINT")
+_NO_PATH = Constant("", "VARCHAR")
 _LISTS = ("list_value", "unpivot_list")
 
 
@@ -120,7 +121,7 @@ def _derived(
         said += values
         parts += [part for of in values for part in _told(of)]
     level = Call("+", (parents[0][width], _ONE), "BIGINT") if parents else _ZERO
-    path = parts[0] if len(parts) == 1 else Call("concat", tuple(parts), "VARCHAR")
+    path = Call("concat", tuple(parts), "VARCHAR") if len(parts) > 1 else (*parts, _NO_PATH)[0]
     return body, (*body.columns, level, path)
 
 
