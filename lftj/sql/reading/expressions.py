@@ -85,7 +85,8 @@ class ExpressionReader:
     def type(self, type_: Written, written: Written) -> str:
         """The name of an expression's type.  Raises UnsupportedSqlError for one whose values have parts."""
         if has_parts(type_):
-            raise self.refusal(written, f"a value of type {type_['id']}", "a column for each part")
+            name = type_.get("type_info", {}).get("alias") or type_["id"]
+            raise self.refusal(written, f"a value of type {name}", "a column for each part")
         return type_name(type_) if type_ else ""
 
     def keys(self, written: Sequence[Written]) -> tuple[SortKey, ...]:

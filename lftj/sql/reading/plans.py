@@ -127,10 +127,11 @@ class _Reader(ExpressionReader):
         return int(found.get("constant_integer", 0))
 
     def _distinct(self, written: Written, child: Node) -> Node:
-        if written.get("distinct_type", "DISTINCT") == "DISTINCT":
+        targets = self.all(written["distinct_targets"])
+        if written.get("distinct_type", "DISTINCT") == "DISTINCT" and len(targets) == len(types_of(child)):
             return nodes.Distinct(child)
         order = written.get("order_by", {}).get("orders", ())
-        return nodes.Distinct(child, self.all(written["distinct_targets"]), self.keys(order))
+        return nodes.Distinct(child, targets, self.keys(order))
 
     def _aggregate(self, written: Written, child: Node) -> Node:
         groups = self.all(written.get("groups", ()))

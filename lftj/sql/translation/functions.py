@@ -52,7 +52,7 @@ TEMPLATES = {
 _TESTS = {
     "~~*": "ilike({*})",
     **{name: f"{name}({{*}})" for name in ("regexp_full_match", "contains", "regexp_matches")},
-    **dict.fromkeys(("prefix", "starts_with"), "starts_with({*})"),
+    **dict.fromkeys(("prefix", "starts_with", "^@"), "starts_with({*})"),
     **dict.fromkeys(("suffix", "ends_with"), "ends_with({*})"),
     **dict.fromkeys(("list_contains", "array_contains", "list_has"), "list_contains({*})"),
 }
@@ -110,6 +110,8 @@ def _shape(call: Call) -> str | None:
     if name in ("len", "length") and kinds[0] in ("list", "text"):
         return "len({0})" if kinds[0] == "list" else "length({0})"
     if name == "make_date" and len(arguments) != 3:
+        return None
+    if name == "round" and not all(isinstance(one, Constant) for one in arguments[1:]):
         return None
     if name in ("hour", "minute", "second") and kinds == ["date"]:
         return f'{name}(cast({{0}}, "timestamp"))'

@@ -258,7 +258,7 @@ select string_agg(g, null) s from m;
 select arg_min(distinct a, b) x from r;
 
 -- name: the state of an aggregate
--- refused: a value of type
+-- refused: a value of type AGGREGATE_STATE
 select finalize(sum(k) export_state) s from m;
 
 -- name: distinct values about, of nothing

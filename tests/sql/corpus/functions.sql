@@ -326,3 +326,8 @@ select a + 12345678901234567890123456789012.34 x, abs(c) y, cast(a as decimal(38
 
 -- name: whole division of what has a fraction
 select a // 2.5 x, z.x // 2 y, p // q v from e, m z where a = k and q <> 0;
+
+-- name: as many digits as a column says
+-- refused: the function round\(\)
+-- sqlite: it takes no number of digits below 0
+select round(x, q) y from m;

@@ -74,3 +74,8 @@ select a from (select a, b from e order by b) q where a > 1;
 -- name: sample
 -- refused: SAMPLE
 select count(*) from (select a from r using sample 100%) q;
+
+-- name: distinct in an order of another column
+-- ordered: 1
+-- sqlite: it has a row for each of both
+select distinct a from r order by a, b;
