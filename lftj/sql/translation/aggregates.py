@@ -81,7 +81,7 @@ def aggregated(t: Translation, node: Aggregate) -> Bag:
         return alone
     if not node.groups and not t.bag(node.child):
         return [Body().showing(_of_nothing(call) for call in node.calls)] * len(node.sets)
-    orders = list(dict.fromkeys(call.order for call in node.calls if call.order))
+    orders = _orders(node)
     if len(orders) > 1:
         return _by_order(t, node, orders)
     bag: Bag = []
@@ -94,6 +94,11 @@ def aggregated(t: Translation, node: Aggregate) -> Bag:
         marks = [Constant(_grouping(one, groups), "BIGINT") for one in node.groupings]
         bag.append(found.showing((*shown, *values, *marks)))
     return bag
+
+
+def _orders(node: Aggregate) -> list[tuple[SortKey, ...]]:
+    """In which its aggregates read their rows, where that is asked for."""
+    return list(dict.fromkeys(call.order for call in node.calls if call.order))
 
 
 def _by_order(t: Translation, node: Aggregate, orders: Sequence[tuple[SortKey, ...]]) -> Bag:
@@ -171,15 +176,11 @@ def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> He
         node = node.child
     if not isinstance(node, Aggregate) or not node.calls or node.groupings or len(node.sets) > 1:
         return None
+    if len(_orders(node)) > 1:
+        return None
     bag = t.bag(node.child)
     (groups,) = node.sets
-    orders = {call.order for call in node.calls if call.order}
-    if (
-        not bag
-        or len(orders) > 1
-        or groups != tuple(range(len(node.groups)))
-        or _only_row(t, node) is not None
-    ):
+    if not bag or groups != tuple(range(len(node.groups))) or _only_row(t, node) is not None:
         return None
     return _head(t, node, groups, relation, names)
 

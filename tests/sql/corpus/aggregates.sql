@@ -287,3 +287,9 @@ select count(*) filter (where 1 = 0) n, count(*) m;
 -- name: filter over the only row
 select count(*) filter (where t > 1000) as n, count(*) as m, first(t) filter (where t > 1000) as f
 from (select sum(b) as t from r);
+
+-- name: texts in several orders
+select k, string_agg(g, ',' order by g) x, string_agg(g, ',' order by q desc, g, x) y, sum(q) t from m group by k;
+
+-- name: texts and lists in several orders of all rows
+select string_agg(g, ',' order by g) x, list(q order by q desc, g, x) y, string_agg(distinct g, '/' order by g) z from m;
