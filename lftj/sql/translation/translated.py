@@ -7,25 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lftj.sql.nodes import (
-    Aggregate,
-    Column,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    Node,
-    Ordered,
-    Place,
-    Project,
-    Recursion,
-    SortKey,
-    Unnest,
-    Window,
-    With,
-    Without,
-    types_of,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Column, Limit, Node, Ordered, Place, Project, With, types_of
 from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.plans import read_plan
 from lftj.sql.translation import aggregates, joins, recursions, windows
@@ -36,15 +19,15 @@ from lftj.values.names import usable_names
 from lftj.values.schema import Schema
 
 _BAGS: Bags = {
-    Filter: windows.tested,
-    Join: joins.joined,
-    Aggregate: aggregates.aggregated,
-    Distinct: windows.distinct,
-    Without: joins.without,
-    Window: windows.windowed,
-    Limit: windows.limited,
-    Unnest: recursions.unnested,
-    Recursion: recursions.recursion,
+    nodes.Filter: windows.tested,
+    nodes.Join: joins.joined,
+    nodes.Aggregate: aggregates.aggregated,
+    nodes.Distinct: windows.distinct,
+    nodes.Without: joins.without,
+    nodes.Window: windows.windowed,
+    nodes.Limit: windows.limited,
+    nodes.Unnest: recursions.unnested,
+    nodes.Recursion: recursions.recursion,
 }
 
 
@@ -135,7 +118,7 @@ def translated(
         tuple(result.columns[place] for place in read.shown),
         plan.names,
         plan.types,
-        tuple((names[_place(key)], key.descending, key.nulls_first) for key in read.order),
+        tuple((names[place], descending, first) for place, descending, first in read.order),
         read.limit,
         read.offset,
         {name: schemas[name] for name in plan.tables},
@@ -143,18 +126,16 @@ def translated(
     )
 
 
-def _place(key: SortKey) -> int:
-    assert isinstance(key.expression, Column)
-    return key.expression.index
-
-
 @dataclass(frozen=True)
 class _Reading:
-    """A node without what is an affair of reading it; ``shown``: places of the columns that are asked for."""
+    """A node without what is an affair of reading it; ``shown``: places of the columns that are asked for.
+
+    ``order``: of columns by their places, descending, NULLs first.
+    """
 
     node: Node
     shown: tuple[int, ...]
-    order: tuple[SortKey, ...] = ()
+    order: tuple[tuple[int, bool, bool], ...] = ()
     limit: int | None = None
     offset: int = 0
 
@@ -175,6 +156,11 @@ def _reading(node: Node) -> _Reading:
     limit, offset = None, 0
     if isinstance(below, Limit):
         limit, offset, below = below.limit, below.offset, below.child
-    if isinstance(below, Ordered) and all(isinstance(key.expression, Column) for key in below.keys):
-        return _Reading(below.child, shown, below.keys, limit, offset)
+    order = [
+        (key.expression.index, key.descending, key.nulls_first)
+        for key in (below.keys if isinstance(below, Ordered) else ())
+        if isinstance(key.expression, Column)
+    ]
+    if isinstance(below, Ordered) and len(order) == len(below.keys):
+        return _Reading(below.child, shown, tuple(order), limit, offset)
     return _Reading(below, shown, (), limit, offset)
