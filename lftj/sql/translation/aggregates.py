@@ -16,24 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lftj.sql.nodes import (
-    Aggregate,
-    AggregateCall,
-    Case,
-    Cast,
-    Column,
-    Compare,
-    Constant,
-    Expression,
-    IsNull,
-    Logic,
-    Node,
-    Not,
-    Project,
-    SortKey,
-    Term,
-    place_around,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Case, Cast, Column, Compare, Constant, Expression, IsNull, Logic, Node, Not, Term
 from lftj.sql.translation.bodies import Bag, Body, Head, apart, names_of, separate
 from lftj.sql.translation.expressions import folded, nullable, only_where, over
 from lftj.sql.translation.text import literal
@@ -61,7 +45,7 @@ _INSTEAD = {
 }
 """What to write instead of aggregates that no rule has."""
 
-COUNT = AggregateCall("count", (), "BIGINT")
+COUNT = nodes.AggregateCall("count", (), "BIGINT")
 """Of rows: what a head without groups has where nothing is asked."""
 
 _COUNTS = ("count", "count_if")
@@ -70,7 +54,7 @@ _SET = ("string_agg", "quantile", "quantile_cont")
 """Aggregates whose second argument is a literal that belongs to them: a separator, a share."""
 
 
-def aggregated(t: Translation, node: Aggregate) -> Bag:
+def aggregated(t: Translation, node: nodes.Aggregate) -> Bag:
     """The bag of an aggregate: a body for each grouping set."""
     for call in node.calls:
         _known(t, call)
@@ -96,12 +80,12 @@ def aggregated(t: Translation, node: Aggregate) -> Bag:
     return bag
 
 
-def _orders(node: Aggregate) -> list[tuple[SortKey, ...]]:
+def _orders(node: nodes.Aggregate) -> list[tuple[nodes.SortKey, ...]]:
     """In which its aggregates read their rows, where that is asked for."""
     return list(dict.fromkeys(call.order for call in node.calls if call.order))
 
 
-def _by_order(t: Translation, node: Aggregate, orders: Sequence[tuple[SortKey, ...]]) -> Bag:
+def _by_order(t: Translation, node: nodes.Aggregate, orders: Sequence[tuple[nodes.SortKey, ...]]) -> Bag:
     """The aggregates of a rule are of one order: a node for each, joined by the groups."""
     n_groups = len(node.groups)
     parts: list[tuple[list[int], Bag]] = []
@@ -134,7 +118,7 @@ def _grouping(arguments: Sequence[int], groups: Sequence[int]) -> int:
     return bits
 
 
-def _distinct_groups(t: Translation, node: Aggregate) -> Bag:
+def _distinct_groups(t: Translation, node: nodes.Aggregate) -> Bag:
     bag = [body.showing(over(one, body.columns) for one in node.groups) for body in t.bag(node.child)]
     found = t.distinct(node, bag)
     made_of = t.distinct_of(node)
@@ -144,7 +128,7 @@ def _distinct_groups(t: Translation, node: Aggregate) -> Bag:
     return found
 
 
-def _only_row(t: Translation, node: Aggregate) -> Bag | None:
+def _only_row(t: Translation, node: nodes.Aggregate) -> Bag | None:
     """The value of a subquery that always has one row, and their number: the row itself."""
     if node.groups or any(call.condition or not (_of_row(call) or _is_ones(call)) for call in node.calls):
         return None
@@ -158,23 +142,23 @@ def _only_row(t: Translation, node: Aggregate) -> Bag | None:
     return [row] * len(node.sets)
 
 
-def _of_row(call: AggregateCall) -> bool:
+def _of_row(call: nodes.AggregateCall) -> bool:
     return call.function == "any_value"
 
 
-def _is_ones(call: AggregateCall) -> bool:
+def _is_ones(call: nodes.AggregateCall) -> bool:
     """Whether it counts the rows."""
     return call.function == "count" and not any(map(nullable, call.arguments))
 
 
 def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> Head | None:
     """A head of this name with the rows of a node that shows a GROUP BY as it is; None: it shows another."""
-    while isinstance(node, Project):
+    while isinstance(node, nodes.Project):
         places = [one.index for one in node.expressions if isinstance(one, Column)]
         if places != list(range(len(t.types_of(node.child)))) or len(places) < len(node.expressions):
             return None
         node = node.child
-    if not isinstance(node, Aggregate) or not node.calls or node.groupings or len(node.sets) > 1:
+    if not isinstance(node, nodes.Aggregate) or not node.calls or node.groupings or len(node.sets) > 1:
         return None
     if len(_orders(node)) > 1:
         return None
@@ -187,7 +171,7 @@ def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> He
 
 def _head(
     t: Translation,
-    node: Aggregate,
+    node: nodes.Aggregate,
     groups: Sequence[int],
     relation: str | None = None,
     names: Sequence[str] = (),
@@ -202,7 +186,7 @@ def _head(
     types = [one.type for one in asked]
     bag = bag or [t.nothing(types)]
     n_groups, alone = len(grouped), not grouped
-    place = place_around(call.place for call in calls)
+    place = nodes.place_around(call.place for call in calls)
     terms = [_terms(t, calls, body.columns[n_groups:], alone and len(bag) == 1) for body in bag]
     shown = [*(one.type for one in grouped), *(call.type for call in calls)]
     named = _named(calls, bag[0].columns[:n_groups])
@@ -239,19 +223,21 @@ def _head(
     )
 
 
-def _named(calls: Sequence[AggregateCall], keys: Sequence[Expression]) -> list[str]:
+def _named(calls: Sequence[nodes.AggregateCall], keys: Sequence[Expression]) -> list[str]:
     names = names_of(keys)
     return names + usable_names((call.function for call in calls), names)
 
 
 def _terms(
-    t: Translation, calls: Sequence[AggregateCall], values: Sequence[Expression], alone: bool
+    t: Translation, calls: Sequence[nodes.AggregateCall], values: Sequence[Expression], alone: bool
 ) -> list[Expression]:
     """The aggregates over what they read of a body."""
     left, terms = iter(values), list[Expression]()
     for call in calls:
         read = [next(left) for _ in _read_by(call)]
-        terms.append(replace(_term(t, call, read, alone), place=place_around(one.place for one in read)))
+        terms.append(
+            replace(_term(t, call, read, alone), place=nodes.place_around(one.place for one in read))
+        )
     return terms
 
 
@@ -269,7 +255,7 @@ def _has_parts(term: Expression) -> bool:
     return not isinstance(term, Term) or (term.function in _WHOLES and not term.distinct and not term.order)
 
 
-def _sum_of(call: AggregateCall, of: Expression, alone: bool) -> Term:
+def _sum_of(call: nodes.AggregateCall, of: Expression, alone: bool) -> Term:
     """The aggregate of those of the parts; of one that has none, all of which are NULL then, any."""
     counts = call.function in _COUNTS
     default = ("0" if counts else "null") if alone else None
@@ -277,7 +263,7 @@ def _sum_of(call: AggregateCall, of: Expression, alone: bool) -> Term:
     return Term(whole, (of,), default=default, nullable=not counts)
 
 
-def _of_constants(term: Expression, call: AggregateCall) -> Expression:
+def _of_constants(term: Expression, call: nodes.AggregateCall) -> Expression:
     """What an aggregate is over rows that all say NULL, or count nothing."""
     if not isinstance(term, Term) or not term.arguments:
         return term
@@ -287,12 +273,12 @@ def _of_constants(term: Expression, call: AggregateCall) -> Expression:
     return replace(_of_nothing(call), place=term.place) if is_null or counts_none else term
 
 
-def _of_nothing(call: AggregateCall) -> Constant:
+def _of_nothing(call: nodes.AggregateCall) -> Constant:
     """The value of an aggregate over no rows."""
     return _ZERO if call.function in _COUNTS else Constant(None, call.type)
 
 
-def _read_by(call: AggregateCall) -> list[Expression]:
+def _read_by(call: nodes.AggregateCall) -> list[Expression]:
     """What a call reads of each row: its condition comes into the argument."""
     if call.function in _COUNTS and not call.distinct:
         counted = _counted(call)
@@ -305,7 +291,7 @@ def _read_by(call: AggregateCall) -> list[Expression]:
     return found + [key.expression for key in call.order]
 
 
-def _argument(call: AggregateCall, number: int) -> Expression:
+def _argument(call: nodes.AggregateCall, number: int) -> Expression:
     of = call.arguments[number]
     if call.function in ("sum", "avg") and kind(of.type) == "boolean":
         of = Cast(of, "INTEGER")
@@ -314,7 +300,7 @@ def _argument(call: AggregateCall, number: int) -> Expression:
     return only_where(call.condition, of)
 
 
-def _counted(call: AggregateCall) -> Expression | None:
+def _counted(call: nodes.AggregateCall) -> Expression | None:
     """What is summed where not every row is counted."""
     tests = [] if call.condition is None else [call.condition]
     if call.function == "count_if":
@@ -326,7 +312,7 @@ def _counted(call: AggregateCall) -> Expression | None:
     return Case(((folded(Logic("and", tuple(tests))), _ONE),), _ZERO, "BIGINT")
 
 
-def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alone: bool) -> Term:
+def _term(t: Translation, call: nodes.AggregateCall, values: Sequence[Expression], alone: bool) -> Term:
     """The aggregate over what it reads; ``alone``: without groups, so that it has a row over nothing."""
     n_order = len(call.order)
     arguments = list(values[: len(values) - n_order])
@@ -356,7 +342,7 @@ def _term(t: Translation, call: AggregateCall, values: Sequence[Expression], alo
     return Term(name, tuple(arguments), distinct, order, default, settings)
 
 
-def _known(t: Translation, call: AggregateCall) -> str:
+def _known(t: Translation, call: nodes.AggregateCall) -> str:
     """An aggregate as rules call it."""
     name = call.function
     if name == "quantile_cont" and _is_half(call):
@@ -379,13 +365,13 @@ def _known(t: Translation, call: AggregateCall) -> str:
     return name
 
 
-def _is_half(call: AggregateCall) -> bool:
+def _is_half(call: nodes.AggregateCall) -> bool:
     share = call.arguments[1]
     numbers = kind(call.arguments[0].type) in ("integer", "float", "decimal")
     return numbers and isinstance(share, Constant) and share.value == 0.5
 
 
-def _setting(t: Translation, call: AggregateCall) -> str:
+def _setting(t: Translation, call: nodes.AggregateCall) -> str:
     if len(call.arguments) == 1:
         return '","'
     of = call.arguments[1]

@@ -12,22 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lftj.sql.nodes import (
-    Cast,
-    Column,
-    Compare,
-    Constant,
-    Distinct,
-    Expression,
-    Filter,
-    Limit,
-    Node,
-    Ordered,
-    SortKey,
-    Variable,
-    Window,
-    WindowCall,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Cast, Column, Compare, Constant, Expression, Node, Variable
 from lftj.sql.translation.bodies import Bag, Body, Head, filtered
 from lftj.sql.translation.expressions import folded, only_where, over
 from lftj.sql.translation.translating import Translation
@@ -39,19 +25,19 @@ _NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count")
 """Windows that are not NULL."""
 
 
-def windowed(t: Translation, node: Window) -> Bag:
+def windowed(t: Translation, node: nodes.Window) -> Bag:
     """The bag of a window: the child's columns and a value for each call."""
     return [_read(t, node, t.once(node, lambda: _heads(t, node, None)))]
 
 
-def tested(t: Translation, node: Filter) -> Bag:
+def tested(t: Translation, node: nodes.Filter) -> Bag:
     """The bag of a filter."""
-    if isinstance(node.child, Window):
+    if isinstance(node.child, nodes.Window):
         return filtered_window(t, node.child, node.conditions)
     return filtered(t.bag(node.child), node.conditions)
 
 
-def filtered_window(t: Translation, node: Window, conditions: Sequence[Expression]) -> Bag:
+def filtered_window(t: Translation, node: nodes.Window, conditions: Sequence[Expression]) -> Bag:
     """A window whose rows are tested: of ``row_number() <= k`` the first k are all that is kept."""
     n_child = len(t.types_of(node.child))
     if len(node.calls) == 1 and node.calls[0].function == "row_number" and node.calls[0].order:
@@ -75,11 +61,11 @@ def _most(test: Expression, place: int) -> int | None:
     return most if most is not None and most >= 1 else None
 
 
-def _read(t: Translation, node: Window, head: Head) -> Body:
+def _read(t: Translation, node: nodes.Window, head: Head) -> Body:
     return t.read(head, len(t.types_of(node)))
 
 
-def _heads(t: Translation, node: Window, most: int | None) -> Head:
+def _heads(t: Translation, node: nodes.Window, most: int | None) -> Head:
     """The heads of the calls, one for each window, and the last of them."""
     types = t.types_of(node.child)
     body = t.materialised("rows", t.bag(node.child), types)
@@ -105,18 +91,20 @@ def _heads(t: Translation, node: Window, most: int | None) -> Head:
     )
 
 
-def _window(call: WindowCall, types: Sequence[str]) -> tuple[tuple[Expression, ...], tuple[SortKey, ...]]:
+def _window(
+    call: nodes.WindowCall, types: Sequence[str]
+) -> tuple[tuple[Expression, ...], tuple[nodes.SortKey, ...]]:
     """Partition and order.  Rules ask for one of them: what numbers rows in no order takes any."""
     partition, order = call.partition, call.order
     in_order = call.function in _ORDERED or (call.frame or "range")[0] == "rows"
     if not order and in_order:
-        order = tuple(SortKey(Column(place, type_)) for place, type_ in list(enumerate(types))[:1])
+        order = tuple(nodes.SortKey(Column(place, type_)) for place, type_ in list(enumerate(types))[:1])
     return partition or (() if order else (Constant(1, "INTEGER"),)), order
 
 
 def _term(
-    t: Translation, call: WindowCall, columns: Sequence[Expression], most: int | None
-) -> tuple[Variable, WindowCall]:
+    t: Translation, call: nodes.WindowCall, columns: Sequence[Expression], most: int | None
+) -> tuple[Variable, nodes.WindowCall]:
     name = call.function
     if name not in (*_ORDERED, *_FRAMED):
         raise t.refusal(call.place, f"the window {name}()")
@@ -148,7 +136,7 @@ def _term(
     )
 
 
-def _argument(call: WindowCall, of: Expression) -> Expression:
+def _argument(call: nodes.WindowCall, of: Expression) -> Expression:
     if call.function in ("sum", "avg") and kind(of.type) == "boolean":
         of = Cast(of, "INTEGER")
     if call.condition is None or of is not call.arguments[0]:
@@ -159,17 +147,17 @@ def _argument(call: WindowCall, of: Expression) -> Expression:
 # -- the first rows ----------------------------------------------------------------------------------
 
 
-def distinct(t: Translation, node: Distinct) -> Bag:
+def distinct(t: Translation, node: nodes.Distinct) -> Bag:
     """Distinct rows; of DISTINCT ON the first row of each of the targets, in the order."""
     if not node.targets:
         return t.distinct(node, t.bag(node.child))
     return _first(t, node, node.child, node.targets, node.order, 1, 0)
 
 
-def limited(t: Translation, node: Limit) -> Bag:
+def limited(t: Translation, node: nodes.Limit) -> Bag:
     """LIMIT within a statement: so many rows in the order below it, or in that of the columns."""
-    child, order = node.child, tuple[SortKey, ...]()
-    if isinstance(child, Ordered):
+    child, order = node.child, tuple[nodes.SortKey, ...]()
+    if isinstance(child, nodes.Ordered):
         order = child.keys
         child = child.child
     if node.limit == 0:
@@ -184,14 +172,14 @@ def _first(
     node: Node,
     child: Node,
     partition: tuple[Expression, ...],
-    order: tuple[SortKey, ...],
+    order: tuple[nodes.SortKey, ...],
     limit: int | None,
     offset: int,
 ) -> Bag:
     types = t.types_of(child)
-    keys = order or tuple(SortKey(Column(place, type_)) for place, type_ in enumerate(types))
-    call = WindowCall("row_number", (), partition, keys, "BIGINT")
-    window = t.once((node, "window"), lambda: Window(child, (call,)))
+    keys = order or tuple(nodes.SortKey(Column(place, type_)) for place, type_ in enumerate(types))
+    call = nodes.WindowCall("row_number", (), partition, keys, "BIGINT")
+    window = t.once((node, "window"), lambda: nodes.Window(child, (call,)))
     number = Column(len(types), "BIGINT")
     tests: list[Expression] = []
     if limit is not None:
