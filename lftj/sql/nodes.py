@@ -236,11 +236,7 @@ class Aggregate(Node):
 
 @dataclass(frozen=True, eq=False)
 class Distinct(Node):
-    """``targets``: of DISTINCT ON, whose first row in the order stays."""
-
     child: Node
-    targets: tuple[Expression, ...] = ()
-    order: tuple[SortKey, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +285,12 @@ class Ordered(Node):
 
 @dataclass(frozen=True, eq=False)
 class Limit(Node):
+    """``partition``: of DISTINCT ON, each of whose parts is limited."""
+
     child: Node
     limit: int | None
     offset: int
+    partition: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

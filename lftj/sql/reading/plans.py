@@ -131,7 +131,7 @@ class _Reader(ExpressionReader):
         if written.get("distinct_type", "DISTINCT") == "DISTINCT" and len(targets) == len(types_of(child)):
             return nodes.Distinct(child)
         order = written.get("order_by", {}).get("orders", ())
-        return nodes.Distinct(child, targets, self.keys(order))
+        return nodes.Limit(nodes.Ordered(child, self.keys(order)), 1, 0, targets)
 
     def _aggregate(self, written: Written, child: Node) -> Node:
         groups = self.all(written.get("groups", ()))

@@ -22,7 +22,6 @@ _BAGS: Bags = {
     nodes.Filter: windows.tested,
     nodes.Join: joins.joined,
     nodes.Aggregate: aggregates.aggregated,
-    nodes.Distinct: windows.distinct,
     nodes.Without: joins.without,
     nodes.Window: windows.windowed,
     nodes.Limit: windows.limited,
@@ -140,6 +139,10 @@ class _Reading:
     offset: int = 0
 
 
+def _is_of_answers(node: Node) -> bool:
+    return isinstance(node, Ordered) or (isinstance(node, Limit) and not node.partition)
+
+
 def _reading(node: Node) -> _Reading:
     """The node without the ORDER BY and LIMIT of an answer, and with the columns that it is ordered by."""
     if isinstance(node, With):
@@ -148,13 +151,13 @@ def _reading(node: Node) -> _Reading:
     whole = _Reading(node, tuple(range(len(types_of(node)))))
     shown = whole.shown
     below: Node = node
-    if isinstance(below, Project) and isinstance(below.child, Ordered | Limit):
+    if isinstance(below, Project) and _is_of_answers(below.child):
         shown = tuple(one.index for one in below.expressions if isinstance(one, Column))
         if len(set(shown)) < len(below.expressions):
             return whole
         below = below.child
     limit, offset = None, 0
-    if isinstance(below, Limit):
+    if isinstance(below, Limit) and not below.partition:
         limit, offset, below = below.limit, below.offset, below.child
     order = [
         (key.expression.index, key.descending, key.nulls_first)

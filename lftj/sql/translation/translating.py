@@ -211,9 +211,6 @@ class Translation:
         head = self.once((node, "distinct"), lambda: self.head("distinct", rows, types=types))
         return [self.read(head, len(types))]
 
-    def _ordered(self, node: nodes.Ordered) -> Bag:
-        return self.bag(node.child)  # an order is one of answers
-
     # -- definitions ------------------------------------------------------------------------------
 
     def _with(self, node: nodes.With) -> Bag:
@@ -285,7 +282,8 @@ OWN: Bags = {
     nodes.Values: Translation._values,
     nodes.Project: Translation._project,
     nodes.Union: Translation._union,
-    nodes.Ordered: Translation._ordered,
+    nodes.Distinct: lambda t, node: t.distinct(node, t.bag(node.child)),
+    nodes.Ordered: lambda t, node: t.bag(node.child),  # an order is one of answers
     nodes.With: Translation._with,
     nodes.Recall: Translation._recall,
 }

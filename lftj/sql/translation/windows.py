@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Cast, Column, Compare, Constant, Expression, Node, Variable
+from lftj.sql.nodes import Cast, Column, Compare, Constant, Expression, Variable
 from lftj.sql.translation.bodies import Bag, Body, Head, filtered
 from lftj.sql.translation.expressions import folded, only_where, over
 from lftj.sql.translation.translating import Translation
@@ -147,43 +147,23 @@ def _argument(call: nodes.WindowCall, of: Expression) -> Expression:
 # -- the first rows ----------------------------------------------------------------------------------
 
 
-def distinct(t: Translation, node: nodes.Distinct) -> Bag:
-    """Distinct rows; of DISTINCT ON the first row of each of the targets, in the order."""
-    if not node.targets:
-        return t.distinct(node, t.bag(node.child))
-    return _first(t, node, node.child, node.targets, node.order, 1, 0)
-
-
 def limited(t: Translation, node: nodes.Limit) -> Bag:
-    """LIMIT within a statement: so many rows in the order below it, or in that of the columns."""
+    """LIMIT in a statement, and DISTINCT ON: so many rows in the order below, or that of the columns."""
     child, order = node.child, tuple[nodes.SortKey, ...]()
     if isinstance(child, nodes.Ordered):
-        order = child.keys
-        child = child.child
+        order, child = child.keys, child.child
     if node.limit == 0:
         return []
     if node.limit is None and not node.offset:
         return t.bag(child)
-    return _first(t, node, child, (), order, node.limit, node.offset)
-
-
-def _first(
-    t: Translation,
-    node: Node,
-    child: Node,
-    partition: tuple[Expression, ...],
-    order: tuple[nodes.SortKey, ...],
-    limit: int | None,
-    offset: int,
-) -> Bag:
     types = t.types_of(child)
     keys = order or tuple(nodes.SortKey(Column(place, type_)) for place, type_ in enumerate(types))
-    call = nodes.WindowCall("row_number", (), partition, keys, "BIGINT")
+    call = nodes.WindowCall("row_number", (), node.partition, keys, "BIGINT")
     window = t.once((node, "window"), lambda: nodes.Window(child, (call,)))
     number = Column(len(types), "BIGINT")
     tests: list[Expression] = []
-    if limit is not None:
-        tests.append(Compare("<=", number, Constant(offset + limit, "BIGINT")))
-    if offset:
-        tests.append(Compare(">", number, Constant(offset, "BIGINT")))
+    if node.limit is not None:
+        tests.append(Compare("<=", number, Constant(node.offset + node.limit, "BIGINT")))
+    if node.offset:
+        tests.append(Compare(">", number, Constant(node.offset, "BIGINT")))
     return [body.showing(body.columns[:-1]) for body in filtered_window(t, window, tests)]
