@@ -144,15 +144,18 @@ class _Reader(ExpressionReader):
         )
 
     def _aggregate_call(self, written: Written) -> nodes.AggregateCall:
-        name = _called(written["qname"]["path"][-1])
+        said = written["qname"]["path"][-1]
+        name = _called(said)
         orders = (written.get("order_bys") or {}).get("orders", ())
+        if orders and name in _FIRST:
+            raise self.refusal(written, f"ORDER BY of {said}()", "list(x ORDER BY y)[1] is the first")
         return nodes.AggregateCall(
             name,
             self.all(written.get("children", ())),
             self.type(written["return_type"], written),
             written.get("aggregate_type") == "DISTINCT",
             self.read(written["filter"]) if written.get("filter") else None,
-            self.keys(orders) if name in _IN_ORDER else (),
+            self.keys(orders) if name in ("list", "string_agg") else (),
             place=self.place(written),
         )
 
@@ -285,8 +288,8 @@ def _uncast(of: Expression) -> Expression:
     return of.argument if isinstance(of, nodes.Cast) else of
 
 
-_IN_ORDER = ("list", "string_agg", "any_value", "last", "quantile_cont", "quantile", "mode")
-"""Aggregates whose value depends on an order."""
+_FIRST = ("any_value", "last", "quantile_cont", "quantile", "mode")
+"""Aggregates whose value depends on an order that rules don't say."""
 
 _NO_WINDOWS = (
     ("ignore_nulls", "IGNORE NULLS", "ask for the rows that are not NULL in a subquery"),

@@ -358,8 +358,6 @@ def _known(t: Translation, call: nodes.AggregateCall) -> str:
         raise t.refusal(
             call.place, f"{name}() of {call.arguments[0].type}", "quantile_disc(x, 0.5), avg(epoch(x))"
         )
-    if call.order and name not in ("list", "string_agg"):
-        raise t.refusal(call.place, f"ORDER BY of {call.function}()", "list(x ORDER BY y)[1] is the first")
     if call.distinct and pairs:
         raise t.refusal(call.place, f"{call.function}(DISTINCT)")
     return name
