@@ -470,7 +470,10 @@ def _scalar(node: Constant, wanted: pa.DataType) -> pa.Scalar:
         value = float(value)
     elif pa.types.is_decimal(wanted):
         value = Decimal(value)
-    return pa.scalar(value, wanted)
+    try:
+        return pa.scalar(value, wanted)
+    except (pa.ArrowInvalid, OverflowError):  # a moment in a finer unit
+        raise RangeError(f"{text_of(node)} does not fit type {wanted}") from None
 
 
 def _checked(operation: Kernel, sides: list[Evaluator], node: Expression, result: pa.DataType) -> Evaluator:

@@ -1,7 +1,8 @@
-"""`fold`: operations on two numbers that a rule writes, carried out exactly before they meet a column."""
+"""`fold`: operations on numbers and durations that a rule writes, done exactly before they meet a column."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -9,19 +10,22 @@ from typing import Any
 from lftj.language.syntax import BinaryOperation, Call, Constant, Expression, Negative
 from lftj.values.arithmetic import decimal_result
 from lftj.values.kinds import INT64_RANGE
+from lftj.values.spelling import DURATIONS
 
 
 def fold(expression: Expression) -> Expression:
-    """The expression with every operation on two numeric constants carried out.
+    """The expression with every operation on two constants, numbers or durations, carried out.
 
     What has no value (a division by zero, an integer beyond 64 bits) stays, for the evaluation to refuse.
 
     >>> fold(BinaryOperation("+", Constant(1), Constant(Decimal("0.2")))).value
     Decimal('1.2')
+    >>> fold(BinaryOperation("*", Constant(6), Constant(datetime.timedelta(seconds=10)))).value
+    datetime.timedelta(seconds=60)
     """
     if isinstance(expression, Negative):
         operand = fold(expression.operand)
-        if isinstance(operand, Constant) and _is_number(operand.value):
+        if isinstance(operand, Constant) and (_is_number(operand.value) or _is_span(operand.value)):
             number: Any = operand.value
             return Constant(number.copy_negate() if isinstance(number, Decimal) else -number, expression.span)
         return Negative(operand, expression.span)
@@ -42,7 +46,26 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _folded(operator: str, left: Any, right: Any) -> int | float | Decimal | None:
+def _is_span(value: object) -> bool:
+    return isinstance(value, datetime.timedelta)
+
+
+def _folded_spans(operator: str, left: Any, right: Any) -> datetime.timedelta | None:
+    if _is_span(left) and _is_span(right) and operator in "+-":
+        span = left + right if operator == "+" else left - right
+    elif operator == "*" and int in (type(left), type(right)):
+        span = left * right
+    else:
+        return None
+    return span if span // DURATIONS["us"] in INT64_RANGE else None
+
+
+def _folded(operator: str, left: Any, right: Any) -> int | float | Decimal | datetime.timedelta | None:
+    try:
+        if _is_span(left) or _is_span(right):
+            return _folded_spans(operator, left, right)
+    except OverflowError:
+        return None
     if not (_is_number(left) and _is_number(right)):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Literals of a rule's text: numbers, strings, binary, dates, timestamps, parameters.
+"""Literals of a rule's text: numbers, strings, binary, dates, timestamps, durations, parameters.
 
 One method per rule of ``grammar.lark``; the rest stands in :mod:`lftj.language.reader`.  This module
 imports lark.
@@ -16,7 +16,9 @@ from lark.visitors import Transformer_NonRecursive, v_args
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at
 from lftj.language.syntax import UNSET, Constant, Span
+from lftj.values.kinds import INT64_RANGE
 from lftj.values.literals import NULL, Value
+from lftj.values.spelling import DURATIONS
 
 _MAX_DIGITS = 1000
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -109,6 +111,13 @@ class LiteralReader(Transformer_NonRecursive):
         if fraction and len(fraction.group(1)) > 6:
             raise self.error(span_of(meta), "a timestamp constant has at most 6 digits behind the seconds")
         return self._temporal(meta, str(children[0]), datetime.datetime, "timestamp")
+
+    def duration(self, meta: Any, children: list[Any]) -> Constant:
+        digits = children[0].rstrip("dhmsu")
+        unit = DURATIONS[children[0][len(digits) :]]
+        if len(digits) > _MAX_DIGITS or int(digits) * (unit // DURATIONS["us"]) not in INT64_RANGE:
+            raise self.error(span_of(meta), "a duration of more than 64 bits of microseconds")
+        return Constant(int(digits) * unit, span_of(meta))
 
     def _temporal(self, meta: Any, text: str, kind: type[datetime.date], name: str) -> Constant:
         try:

@@ -78,10 +78,10 @@ def _plain(name: str, value: Any) -> Value:
         raise ParameterError(f"parameter ${name} is NaN, which equals nothing and is less than nothing")
     if value is None:
         raise ParameterError(f"parameter ${name} is None: nothing compares to NULL, a rule asks 'x is null'")
-    if not isinstance(value, bool | int | float | Decimal | str | bytes | datetime.date):
+    if not isinstance(value, bool | int | float | Decimal | str | bytes | datetime.date | datetime.timedelta):
         raise ParameterError(
-            f"parameter ${name} is a {type(value).__name__}; there are numbers, text, bytes, booleans, dates"
-            " and timestamps"
+            f"parameter ${name} is a {type(value).__name__}; there are numbers, text, bytes, booleans, dates,"
+            " timestamps and durations"
         )
     if isinstance(value, Decimal) and not value.is_finite():
         raise ParameterError(f"parameter ${name} is {value}, which no column of decimals can hold")

@@ -6,6 +6,7 @@ itself imported on first use (:func:`lftj.language.parser.parse`).
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
 from collections.abc import Iterator
@@ -489,7 +490,7 @@ class Reader(WindowReader):
             return Constant(
                 operand.value.copy_negate(), span_of(meta)
             )  # unary minus would round to 28 digits
-        if isinstance(operand, Constant) and type(operand.value) in (int, float):
+        if isinstance(operand, Constant) and type(operand.value) in (int, float, datetime.timedelta):
             return Constant(-operand.value, span_of(meta))  # type: ignore[operator]
         return Negative(operand, span_of(meta))
 

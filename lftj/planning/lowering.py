@@ -9,7 +9,8 @@ What the search itself can do becomes part of the :class:`~lftj.search.problem.J
   present prefix proves it, or multiplicities count it (docs/design/engine.md section 3);
 * ``x is null`` is a bound: NULL has the least code;
 * comparisons of variables and literals of one domain become conditions:
-  ``x < y + 3`` bounds x inside the search.  Where codes are not in value order
+  ``x < y + 3`` bounds x inside the search, and so do ``u - t <= 10s`` and ``w = t + 10s, u <= w``.
+  Where codes are not in value order
   (strings, binary, decimals) a comparison with a literal, and a test of a text, becomes a
   relation of the codes that satisfy it (:class:`~lftj.planning.lowered.Selection`), as a list of literals
   does everywhere, and one of two variables goes through ranks.
@@ -23,8 +24,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from enum import Enum
 
 from indices.keys import KEY_MAX, KEY_MIN
@@ -39,6 +41,7 @@ from lftj.language.syntax import (
     Comparison,
     Constant,
     Expression,
+    Negative,
     Term,
     Variable,
     Wildcard,
@@ -124,6 +127,7 @@ class _Lowering:
         self.rows = rows
         self.fetched = {} if fetches is Fetches.NOTHING else self._fetchable(fetches)
         self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
+        self.computed = {one.variable: fold(one.expression) for one in body.assignments}
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
         self.selections: list[Selection] = []
@@ -338,24 +342,21 @@ class _Lowering:
                 return False
             self._push_null_test(comparison)
             return True
-        if isinstance(comparison.left, Call):
-            return self._push_test(comparison, comparison.left)
+        if isinstance(comparison.left, Call) and self._push_test(comparison, comparison.left):
+            return True
         left, right = fold(comparison.left), fold(comparison.right)
         operator = NULL_SAFE.get(comparison.operator, comparison.operator)
         if isinstance(left, Constant):
             left, right, operator = right, left, FLIPPED[operator]
-        x, x_offset = self._affine(left)
-        if x is None:
-            return False
-        type_ = self.body.types[x]
         label = comparison_text(comparison)
-        if isinstance(right, Constant):
-            return x_offset == 0 and self._push_literal(x, operator, right, label)
-        y, y_offset = self._affine(right)
-        if y is None or self.body.types[y].domain is not type_.domain:
+        if isinstance(right, Constant) and isinstance(left, Variable) and left.name in self.in_atoms:
+            return self._push_literal(left.name, operator, right, label)
+        pair = self._pair(left, right)
+        if pair is None:
             return False
-        offset = y_offset - x_offset
-        if (x_offset or y_offset) and (type_.domain.name != "integer" or comparison.is_null_safe):
+        x, y, offset = pair
+        type_ = self.body.types[x]
+        if comparison.is_null_safe and (left, right) != (Variable(x), Variable(y)):
             return False
         if not KEY_MIN // 2 < offset < KEY_MAX // 2 or (offset and operator == "!="):
             return False  # a bound beyond int64 is no bound; a difference would have to be computed
@@ -391,24 +392,41 @@ class _Lowering:
         elif test.operator == "<=>":
             self.empty = f"{label} never holds"
 
-    def _affine(self, expression: Expression) -> tuple[str | None, int]:
-        """``(x, c)`` of ``x``, ``x + c``, ``c + x``, ``x - c`` over an atom's variable; else (None, 0)."""
-        if isinstance(expression, Variable):
-            return (expression.name, 0) if expression.name in self.in_atoms else (None, 0)
-        if not isinstance(expression, BinaryOperation) or expression.operator not in ("+", "-"):
-            return None, 0
-        left, right, sign = expression.left, expression.right, 1 if expression.operator == "+" else -1
-        if isinstance(left, Constant) and sign == 1:
-            left, right = right, left
-        if (
-            not isinstance(left, Variable)
-            or left.name not in self.in_atoms
-            or not isinstance(right, Constant)
-        ):
-            return None, 0
-        if isinstance(right.value, bool) or not isinstance(right.value, int):
-            return None, 0
-        return left.name, sign * right.value
+    def _pair(self, left: Expression, right: Expression) -> tuple[str, str, int] | None:
+        """The x, y and c of ``left - right = x - y - c``, in codes of one domain; None where it has none."""
+        terms = [*self._terms(left, 1), *self._terms(right, -1)]
+        names = [(term.name, sign) for term, sign in terms if isinstance(term, Variable)]
+        names.sort(key=lambda one: -one[1])
+        if [sign for _, sign in names] != [1, -1] or not {name for name, _ in names} <= self.in_atoms:
+            return None
+        (x, _), (y, _) = names
+        domain, offset = self.body.types[x].domain, 0
+        for term, sign in terms:
+            if isinstance(term, Variable):
+                continue
+            steps = domain.steps(term.value) if isinstance(term, Constant) else None
+            if steps is None:
+                return None
+            offset -= sign * steps
+        plain = isinstance(left, Variable) and isinstance(right, Variable)
+        if self.body.types[y].domain is not domain or not (plain or domain.integral):
+            return None
+        return x, y, offset
+
+    def _terms(self, expression: Expression, sign: int) -> Iterator[tuple[Expression, int]]:
+        """What an expression adds up, with the signs; for a computed variable what it is computed by."""
+        if isinstance(expression, Variable) and expression.name in self.computed:
+            yield from self._terms(self.computed[expression.name], sign)
+        elif isinstance(expression, Negative):
+            yield from self._terms(expression.operand, -sign)
+        elif isinstance(expression, BinaryOperation) and expression.operator in "+-":
+            yield from self._terms(expression.left, sign)
+            yield from self._terms(expression.right, sign if expression.operator == "+" else -sign)
+        elif isinstance(expression, Call) and (moved := _moved(expression)) is not None:
+            yield from self._terms(expression.arguments[0], sign)
+            yield Constant(moved), sign
+        else:
+            yield expression, sign
 
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
@@ -478,6 +496,19 @@ class _Lowering:
         selection = Selection(f"{label}#{len(self.selections)}", x, schema, comparison, tuple(columns))
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
+
+
+def _moved(call: Call) -> timedelta | None:
+    """By how much ``add_interval`` moves a moment; None where months are counted, or a value decides."""
+    if call.function != "add_interval":
+        return None
+    numbers = [one.value for one in call.arguments[1:] if isinstance(one, Constant)]
+    if len(numbers) < 3 or numbers[0] != 0:
+        return None
+    try:
+        return timedelta(days=numbers[1], microseconds=numbers[2])  # type: ignore[arg-type]
+    except OverflowError:
+        return None
 
 
 def _row_of(number: int, atom: Atom) -> str:

@@ -28,7 +28,7 @@ from lftj.language.body import Body, Guard, Source
 from lftj.language.expressions import result_type, text_of, variables_of
 from lftj.language.folding import fold
 from lftj.language.syntax import NULL, BinaryOperation, Call, Constant, Expression, Negative, Variable
-from lftj.rewriting.summand import NEVER_FAIL, Types, only_widens
+from lftj.rewriting.summand import Types, call_may_fail
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.key_set import KeySet
 from lftj.storage.wide_columns import WideColumns
@@ -43,6 +43,7 @@ Spans = Mapping[Source, Span | None]
 """Of columns; None of one without values."""
 
 _COMPUTED = ("integer", "decimal", "date", "timestamp", "duration")
+_NANOSECONDS_PER_DAY = 86_400 * 10**9
 _TEXT_LENGTH = (0, 2**31)
 
 
@@ -216,13 +217,15 @@ def _of_operation(
 
 
 def _of_call(node: Call, types: Types, spans: Mapping[str, Span]) -> Span | None:
-    if node.function not in NEVER_FAIL and not only_widens(node, types):
+    if call_may_fail(node, types):
         raise _Unproven(f"{text_of(node)} can't be computed for all values")
     found = [_fitting(argument, types, spans) for argument in node.arguments]
     if node.function == "length":
         return _TEXT_LENGTH
     if node.function == "cast":
         return found[0]
+    if node.function == "tumble":
+        return _of_windows(node, types, spans, found)
     if node.function in ("coalesce", "if"):
         values = list(zip(node.arguments, found, strict=True))[node.function == "if" :]
         some = [span for argument, span in values if argument != Constant(NULL)]
@@ -239,14 +242,27 @@ def _of_call(node: Call, types: Types, spans: Mapping[str, Span]) -> Span | None
     return choose(s[0] for s in known), choose(s[1] for s in known)
 
 
+def _of_windows(node: Call, types: Types, spans: Mapping[str, Span], found: list[Span | None]) -> Span | None:
+    """The beginnings of the windows are up to a length before the moments."""
+    result = result_type(node, types)
+    sides = [
+        _in_unit_of(span, result_type(side, types), result, node, spans)
+        for span, side in zip(found, node.arguments[:2], strict=False)
+    ]
+    moments, lengths = sides
+    return None if moments is None or lengths is None else (moments[0] - lengths[1], moments[1])
+
+
 def _in_unit_of(
     span: Span | None, type_: pa.DataType, result: pa.DataType, node: Expression, spans: Mapping[str, Span]
 ) -> Span | None:
-    """The span in the unit of a result, in which timestamps and durations meet."""
+    """The span in the unit of a result, in which dates, timestamps and durations meet."""
     plain, wanted = plain_type(type_), plain_type(result)
-    if span is None or {kind(plain), kind(wanted)} - {"timestamp", "duration"}:
+    is_date = pa.types.is_date(plain)
+    moments = ("timestamp", "duration")
+    if span is None or kind(wanted) not in moments or not (is_date or kind(plain) in moments):
         return span
-    times = NANOSECONDS[plain.unit] // NANOSECONDS[wanted.unit]
+    times = (_NANOSECONDS_PER_DAY if is_date else NANOSECONDS[plain.unit]) // NANOSECONDS[wanted.unit]
     return _within((span[0] * times, span[1] * times), wanted, node, spans)
 
 

@@ -44,6 +44,7 @@ from lftj.rewriting.joins import of_comparison
 from lftj.rewriting.relation_sizes import UNKNOWN_ROWS
 from lftj.rewriting.shared_views import is_view
 from lftj.rewriting.summand import only_widens
+from lftj.values.domain import Domain
 from lftj.values.kinds import kind
 from lftj.values.operators import FLIPPED
 from lftj.values.schema import ColumnType
@@ -78,6 +79,9 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
     >>> difference = BinaryOperation("-", p, q)
     >>> inequality(Comparison(">", difference, Constant(1000)), {"p": whole, "q": whole})
     Inequality(left='p', right='q', spans=((1001, None),), times=(1, 1))
+    >>> days = ColumnType(Domains().of(pa.date32()), pa.date32())
+    >>> inequality(Comparison("<=", difference, Constant(7)), {"p": days, "q": days}).spans
+    ((None, 7),)
     >>> with_nothing = BinaryOperation("+", difference, BinaryOperation("*", Variable("v"), Constant(0)))
     >>> inequality(Comparison(">", with_nothing, Constant(0)), dict.fromkeys("pqv", whole)) is None
     True
@@ -99,12 +103,28 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
         variable.name: types[variable.name].arrow for side in (left, right) for variable in variables_of(side)
     }
     if any(kind(type_) != "integer" for type_ in arrow.values()):
-        return None
+        domain, *others = {types[name].domain for name in arrow}
+        difference = BinaryOperation("-", left, right)
+        codes = None if others or not domain.integral else _in_codes(difference, domain)
+        return None if codes is None else _of_difference(codes, operator, dict.fromkeys(arrow, pa.int64()))
     if isinstance(right, Call) and right.function == "abs":
         operator, left, right = FLIPPED[operator], right, left
     if isinstance(left, Call) and left.function == "abs":
         return _of_distance(operator, left, right, arrow)
     return _of_difference(BinaryOperation("-", left, right), operator, arrow)
+
+
+def _in_codes(expression: Expression, domain: Domain) -> Expression | None:
+    """A sum of values of a domain, dates or times, and of what is added to them, as one of codes."""
+    if isinstance(expression, Variable):
+        return expression
+    if isinstance(expression, Constant):
+        steps = domain.steps(expression.value)
+        return None if steps is None else Constant(steps)
+    if not (isinstance(expression, BinaryOperation) and expression.operator in "+-"):
+        return None
+    left, right = _in_codes(expression.left, domain), _in_codes(expression.right, domain)
+    return None if left is None or right is None else BinaryOperation(expression.operator, left, right)
 
 
 def _of_difference(difference: Expression, operator: str, types: ArrowTypes) -> Inequality | None:

@@ -15,9 +15,11 @@ Cost: linear in the products, of which there are at most ``MOST_PRODUCTS``.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,6 +39,7 @@ from lftj.language.syntax import (
 from lftj.values.casts import named_type
 from lftj.values.kinds import digits_and_scale, kind
 from lftj.values.operators import FLIPPED
+from lftj.values.spelling import DURATIONS
 
 MOST_PRODUCTS = 12
 
@@ -212,9 +215,25 @@ def may_fail(expression: Expression, types: Types) -> bool:
         sides = (expression.left, expression.right)
         return expression.operator in "/%" or any(may_fail(side, types) for side in sides)
     if isinstance(expression, Call):
-        fails = expression.function not in NEVER_FAIL and not only_widens(expression, types)
-        return fails or any(may_fail(argument, types) for argument in expression.arguments)
+        return call_may_fail(expression, types) or any(may_fail(one, types) for one in expression.arguments)
     return False
+
+
+def call_may_fail(call: Call, types: Types) -> bool:
+    """Whether a call fails for some values of its arguments, not only for large ones."""
+    return not (call.function in NEVER_FAIL or only_widens(call, types) or _tumbles(call, types))
+
+
+def _tumbles(call: Call, types: Types) -> bool:
+    """Whether this gives the beginnings of windows of a length that is one."""
+    if call.function != "tumble":
+        return False
+    moment, *spans = call.arguments
+    values: list[Any] = [span.value for span in spans if isinstance(span, Constant)]
+    if len(values) < len(spans) or values[0] <= type(values[0])():
+        return False
+    of_days = kind(result_type(moment, types)) == "date"
+    return not any(of_days and isinstance(one, datetime.timedelta) and one % DURATIONS["d"] for one in values)
 
 
 def only_widens(call: Call, types: Types) -> bool:

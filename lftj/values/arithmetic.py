@@ -6,7 +6,7 @@ gives ``float64``, as in Python and DuckDB; of two integers the correctly rounde
 quotient.  Decimals keep all digits; a result of ``decimal128`` columns that could
 need more than 38 stays ``decimal128`` and is checked.  A date plus or minus days
 is a date, the difference of two dates a number of days; timestamps and durations
-combine as in Arrow, in the finer unit.
+combine as in Arrow, in the finer unit, and beside a duration a date is its midnight.
 
 A kernel takes arrays of one length without NULLs, works row by row, and raises
 ``pa.ArrowInvalid`` when a row has no result.
@@ -137,6 +137,9 @@ def _temporal_signature(
     operator: str, kinds: tuple[str, str], left: pa.DataType, right: pa.DataType
 ) -> Signature | None:
     int64 = pa.int64()
+    if operator in ("+", "-") and sorted(kinds) == ["date", "duration"]:
+        left, right = (pa.timestamp("s") if pa.types.is_date(side) else side for side in (left, right))
+        kinds = kind(left), kind(right)
     if operator == "*" and kinds == ("duration", "integer"):
         return Signature(left, int64, left)
     if operator == "*" and kinds == ("integer", "duration"):

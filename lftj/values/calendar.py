@@ -137,6 +137,33 @@ def epoch(moments: pa.Array) -> pa.Array:
     return pa.array(moments.cast(pa.int64()).to_numpy() / per_second(moments.type))
 
 
+def epoch_units(unit: str, moments: pa.Array) -> pa.Array:
+    """Whole milliseconds, microseconds or nanoseconds since 1970 of dates or timestamps, or in durations.
+
+    Those of a finer unit are rounded, a half away from zero.  Raises ``pa.ArrowInvalid`` beyond 64 bits.
+
+    >>> epoch_units("ms", pa.array([-1500, 1499, 1500], pa.timestamp("us"))).to_pylist()
+    [-2, 1, 2]
+    """
+    is_date = pa.types.is_date(moments.type)
+    whole = moments.cast(pa.int32()).cast(pa.int64()) if is_date else moments.cast(pa.int64())
+    its = DAY_SECONDS * 10**9 if is_date else NANOSECONDS[moments.type.unit]
+    if its < NANOSECONDS[unit]:
+        return pa.array(nearest(whole.to_numpy(), NANOSECONDS[unit] // its))
+    return pc.multiply_checked(whole, its // NANOSECONDS[unit])
+
+
+def nearest(units: np.ndarray, step: int) -> np.ndarray:
+    """Units in steps of so many, a half away from zero.
+
+    >>> nearest(np.array([-5, 4, 5]), 10).tolist()
+    [-1, 0, 1]
+    """
+    whole, rest = np.divmod(np.abs(units), step)
+    rounded: np.ndarray = np.sign(units) * (whole + (2 * rest >= step))
+    return rounded
+
+
 def _of_minute(per: int, moments: pa.Array) -> pa.Array:
     """What of a minute has passed, ``per`` to a second."""
     second = per_second(moments.type)

@@ -8,6 +8,9 @@ decimal.
 Text is read and written as Arrow does: ``2026-01-31``, ``2026-01-31 10:00:00``, ``true``; floats as Python
 writes them, dates beyond the years 1 to 9999 as DuckDB does.  A timestamp with a zone gives its local time.
 
+The integer of a date, a timestamp or a duration is its number of units, days for a date, since 1970 (in UTC),
+and back: that of a ``timestamp[ms]`` is in milliseconds.
+
 Cost: whole-array operations.
 """
 
@@ -38,17 +41,19 @@ _TYPES: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")},
+    **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
 }
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
 
 _FROM: dict[str, tuple[str, ...]] = {
-    "integer": (*NUMERIC, "boolean", "string"),
+    "integer": (*NUMERIC, "boolean", "string", "date", "timestamp", "duration"),
     "float": (*NUMERIC, "boolean", "string"),
     "decimal": (*NUMERIC, "string"),
     "boolean": ("boolean", "integer", "string"),
     "string": (*NUMERIC, "boolean", "string", "date", "time", "timestamp"),
-    "date": ("date", "timestamp", "string"),
-    "timestamp": ("date", "timestamp", "string"),
+    "date": ("date", "timestamp", "string", "integer"),
+    "timestamp": ("date", "timestamp", "string", "integer"),
+    "duration": ("duration", "integer"),
 }
 """What can become a type of a kind."""
 
@@ -95,11 +100,17 @@ def cast_kernel(source: pa.DataType, wanted: pa.DataType) -> Kernel:
     return lambda values: values.cast(wanted)
 
 
+_COUNTED = ("timestamp", "duration")
+
 _MOMENTS: dict[tuple[str, str], Kernel] = {
     ("string", "date"): read_text,
     ("string", "timestamp"): read_text,
     ("timestamp", "date"): lambda moments, wanted: dates_of(moments),
     ("timestamp", "timestamp"): lambda moments, wanted: local_times(moments).cast(wanted),
+    ("date", "integer"): lambda dates, wanted: dates.cast(pa.date32()).cast(pa.int32()).cast(wanted),
+    **{(name, "integer"): lambda moments, wanted: moments.cast(pa.int64()).cast(wanted) for name in _COUNTED},
+    ("integer", "date"): lambda numbers, wanted: numbers.cast(pa.int32()).cast(wanted),
+    **{("integer", name): lambda numbers, wanted: numbers.cast(pa.int64()).cast(wanted) for name in _COUNTED},
     ("date", "string"): lambda dates, wanted: written(dates.cast(pa.date32())),
     ("timestamp", "string"): lambda moments, wanted: written(moments),
 }

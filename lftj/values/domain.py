@@ -186,6 +186,17 @@ class Domain(ABC):
         """
         raise TypeError(f"domain {self.name} is not ordered: use select()")
 
+    def steps(self, value: Value) -> int | None:
+        """By how much a code grows where a literal is added to its value; None where codes don't tell.
+
+        >>> from datetime import timedelta
+        >>> from lftj.values.domains import Domains
+        >>> milliseconds = Domains().of(pa.timestamp("ms"))
+        >>> milliseconds.steps(timedelta(seconds=10)), milliseconds.steps(timedelta(microseconds=1))
+        (10000, None)
+        """
+        return None
+
     def select(self, operator: str, value: Value, among: np.ndarray | None = None) -> np.ndarray:
         """For unordered domains: the sorted codes x in the dictionary with ``x operator value``.
 

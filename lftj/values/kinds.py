@@ -102,10 +102,13 @@ def literal_type(value: Value) -> pa.DataType:
     """The Arrow type that a rule's literal has of its own.
 
     ``1.2`` is a decimal here; where it meets an integer or a float in arithmetic it becomes a float
-    (:mod:`lftj.language.expressions`).
+    (:mod:`lftj.language.expressions`).  A duration is of the coarsest unit that holds it, so that it leaves a
+    timestamp beside it in the timestamp's own.
 
     >>> str(literal_type(5)), str(literal_type(Decimal("1.20"))), str(literal_type("a"))
     ('int64', 'decimal128(3, 2)', 'string')
+    >>> str(literal_type(datetime.timedelta(seconds=10))), str(literal_type(datetime.timedelta(seconds=1.5)))
+    ('duration[s]', 'duration[ms]')
     """
     if value is NULL:
         return pa.null()
@@ -127,6 +130,8 @@ def literal_type(value: Value) -> pa.DataType:
         return pa.binary()
     if isinstance(value, datetime.datetime):
         return pa.timestamp("us", None if value.tzinfo is None else "UTC")
+    if isinstance(value, datetime.timedelta):
+        return pa.duration("us" if value.microseconds % 1000 else "ms" if value.microseconds else "s")
     return pa.date32()
 
 

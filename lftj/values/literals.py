@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-Value = int | float | Decimal | str | bytes | bool | datetime.date | datetime.datetime
+Value = int | float | Decimal | str | bytes | bool | datetime.date | datetime.datetime | datetime.timedelta
 """A literal's Python value.  ``1.2`` is a Decimal: the domain it meets decides what it becomes."""
 
 
@@ -50,6 +50,8 @@ def literal_kind(value: Value) -> str:
         return "string"
     if isinstance(value, bytes):
         return "binary string"
+    if isinstance(value, datetime.timedelta):
+        return "duration"
     if isinstance(value, datetime.datetime):
         return "timestamp without zone" if value.tzinfo is None else "timestamp with zone"
     return "date"

@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lftj.errors import TypeClashError
-from lftj.values import calendar, moments, spans
+from lftj.values import calendar, moments, spans, time_windows
 from lftj.values.arithmetic import Kernel
 from lftj.values.binding import Argument, Bound, Function, by_options, string_type
 from lftj.values.casts import cast_kernel, named_type
@@ -101,6 +101,13 @@ def _epoch(arguments: Sequence[Argument]) -> Bound:
     return Bound((0,), (type_,), pa.float64(), calendar.epoch)
 
 
+def _epoch_units(unit: str, arguments: Sequence[Argument]) -> Bound:
+    type_ = _moment_type(arguments[0].type)
+    if kind(type_) not in ("date", "timestamp", "duration"):
+        raise TypeClashError(f"there is no epoch_{unit} for type {type_}")
+    return Bound((0,), (type_,), pa.int64(), partial(calendar.epoch_units, unit))
+
+
 def _strftime(arguments: Sequence[Argument]) -> Bound:
     moment = arguments[0]
     if kind(moment.type) not in ("date", "timestamp"):
@@ -131,6 +138,8 @@ TABLE: dict[str, Function] = {
     **{name: Function(1, 1, partial(_part, name)) for name in calendar.PARTS},
     "date_trunc": Function(2, 2, _date_trunc),
     "epoch": Function(1, 1, _epoch),
+    **{f"epoch_{unit}": Function(1, 1, partial(_epoch_units, unit)) for unit in ("ms", "us", "ns")},
+    "tumble": Function(2, 3, time_windows.bind_tumble),
     "add_months": Function(2, 2, _add_months),
     "add_interval": Function(4, 4, _add_interval),
     "date_diff": Function(3, 3, _date_diff),

@@ -7,12 +7,23 @@ no nanoseconds.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lftj.values.kinds import kind, plain_array
+
+DURATIONS = {
+    "d": datetime.timedelta(days=1),
+    "h": datetime.timedelta(hours=1),
+    "m": datetime.timedelta(minutes=1),
+    "s": datetime.timedelta(seconds=1),
+    "ms": datetime.timedelta(milliseconds=1),
+    "us": datetime.timedelta(microseconds=1),
+}
+"""What stands behind the number of a duration."""
 
 _FIRST = -(2**63)  # what numpy's dates and times use for "no time"
 
@@ -22,6 +33,8 @@ def literal(value: Any) -> str:
 
     >>> print(literal("say \\"hi\\""), literal(b"\\x00\\xff"), literal(True), literal(2.5))
     "say \\"hi\\"" x"00ff" true 2.5
+    >>> literal(datetime.timedelta(minutes=90)), literal(datetime.timedelta(seconds=-1.5))
+    ('90m', '-1500ms')
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -30,6 +43,9 @@ def literal(value: Any) -> str:
         return f'"{escaped}"'
     if isinstance(value, bytes):
         return f'x"{value.hex()}"'
+    if isinstance(value, datetime.timedelta):
+        unit = next(unit for unit, length in DURATIONS.items() if not value % length) if value else "s"
+        return f"{value // DURATIONS[unit]}{unit}"
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
     return str(value)

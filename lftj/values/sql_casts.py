@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.values.arithmetic import Kernel
-from lftj.values.calendar import local_times, read_text
+from lftj.values.calendar import local_times, nearest, read_text
 from lftj.values.casts import cast_kernel
 from lftj.values.kinds import MAX_DIGITS, NANOSECONDS, NUMERIC, cast_decimal, kind, plain_type
 from lftj.values.rounding import round_decimals
@@ -107,9 +107,7 @@ def _nearest_moment(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
     step = NANOSECONDS[wanted.unit] // NANOSECONDS[moments.type.unit]
     if step <= 1:
         return moments.cast(wanted)
-    units = moments.cast(pa.int64()).to_numpy()
-    whole, rest = np.divmod(np.abs(units), step)
-    return pa.array(np.sign(units) * (whole + (2 * rest >= step))).cast(wanted)
+    return pa.array(nearest(moments.cast(pa.int64()).to_numpy(), step)).cast(wanted)
 
 
 def _without_zeros(moments: pa.Array, wanted: pa.DataType) -> pa.Array:

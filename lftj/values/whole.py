@@ -28,13 +28,14 @@ INT64_MAX = 2**63 - 1
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MICROSECONDS_PER_DAY = 86_400 * 10**6
 _MILLISECONDS_PER_DAY = 86_400 * 10**3
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 _claiming = threading.Lock()
 """Of two threads, one that loads NULLs and one the least value, one is refused."""
 
 
 def new_domain(name: str, arrow_type: Any) -> Domain:
-    """The domain of ``name``; a timestamp's unit and zone are read from ``arrow_type``.
+    """The domain of ``name``; a unit and a zone are read from ``arrow_type``.
 
     >>> new_domain("date", pa.date32()).encode_constant(datetime.date(1970, 1, 2))
     1
@@ -47,11 +48,13 @@ def new_domain(name: str, arrow_type: Any) -> Domain:
         return _DateDomain(name)
     if name.startswith("timestamp"):
         return _TimestampDomain(name, arrow_type.unit, arrow_type.tz is not None)
+    if name.startswith("duration"):
+        return _DurationDomain(name, arrow_type.unit)
     return WholeDomain(name)
 
 
 class WholeDomain(Domain):
-    """Values stored as whole numbers.  Itself for time and duration: rules have no literals of these.
+    """Values stored as whole numbers.  Itself for time: rules have no literals of it.
 
     The least 64-bit number has the code of NULL: there is the one or the other.
     """
@@ -138,6 +141,9 @@ class _IntegerDomain(WholeDomain):
             return value
         return Fraction(value)
 
+    def steps(self, value: Value) -> int | None:
+        return value if type(value) is int else None
+
     def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
         try:
             return super()._encode_plain(column)
@@ -166,6 +172,9 @@ class _BooleanDomain(WholeDomain):
 class _DateDomain(WholeDomain):
     """Days since 1970-01-01.  Against a timestamp literal a date counts as its midnight."""
 
+    def steps(self, value: Value) -> int | None:
+        return value if type(value) is int else None
+
     def _exact(self, value: Value) -> Fraction | float:
         if isinstance(value, datetime.datetime) and value.tzinfo is None:
             return Fraction(_microseconds(value), _MICROSECONDS_PER_DAY)
@@ -191,6 +200,9 @@ class _TimestampDomain(WholeDomain):
         self._units_per_second = _UNITS_PER_SECOND[unit]
         self._aware = aware
 
+    def steps(self, value: Value) -> int | None:
+        return _steps(value, self._units_per_second)
+
     def _exact(self, value: Value) -> Fraction | float:
         if isinstance(value, datetime.datetime):
             if (value.tzinfo is not None) != self._aware:
@@ -202,9 +214,33 @@ class _TimestampDomain(WholeDomain):
         return Fraction(_microseconds(value) * self._units_per_second, 10**6)
 
 
+class _DurationDomain(WholeDomain):
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name)
+        self._units_per_second = _UNITS_PER_SECOND[unit]
+
+    def _exact(self, value: Value) -> Fraction:
+        if not isinstance(value, datetime.timedelta):
+            raise self._clash(value)
+        return _units(value, self._units_per_second)
+
+    def steps(self, value: Value) -> int | None:
+        return _steps(value, self._units_per_second)
+
+
+def _units(span: datetime.timedelta, per_second: int) -> Fraction:
+    return Fraction(span // _MICROSECOND * per_second, 10**6)
+
+
+def _steps(value: Value, per_second: int) -> int | None:
+    """Of durations that are whole units."""
+    exact = _units(value, per_second) if isinstance(value, datetime.timedelta) else Fraction(1, 2)
+    return exact.numerator if exact.denominator == 1 else None
+
+
 def _microseconds(value: datetime.datetime) -> int:
     epoch = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
-    return (value - epoch) // datetime.timedelta(microseconds=1)
+    return (value - epoch) // _MICROSECOND
 
 
 def interval_around(operator: str, floor: int, ceiling: int, least: int, most: int) -> tuple[int, int]:

@@ -560,7 +560,7 @@ CLASHES = {
     "date_trunc(s, m)": "date_trunc takes a unit first, one of year, quarter, month, week, day, hour,"
     " minute, second",
     "cast(i, s)": 'cast takes a type second, as in cast(x, "int64")',
-    'cast(i, "date")': "there is no cast from type int64 to date32[day]",
+    'cast(f, "date")': "there is no cast from type double to date32[day]",
     'cast(i, "decimal(2, 3)")': "there is no decimal(2, 3): a decimal has at least a digit, and not more"
     " behind the point",
 }

@@ -8,6 +8,7 @@ computes nothing but best values, of which there are few.
 
 from __future__ import annotations
 
+import datetime
 import random
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,15 +19,19 @@ from support.kinds import (
     BINARY,
     BOOLEAN,
     COARSE,
+    COARSE_DURATION,
     DATE,
     DECIMAL,
+    DURATION,
     EXTREME,
+    FINE_DURATION,
     FLOAT,
     INTEGER,
     MOMENT,
     SIGNED,
     STRING,
     WIDE,
+    ZONED,
     Kind,
     list_of,
 )
@@ -127,6 +132,52 @@ def _affine(r: random.Random, kind: Kind, names: list[str]) -> Expression:
     return r.choice(forms)
 
 
+SPANS = {
+    **dict.fromkeys((MOMENT, ZONED), (FINE_DURATION, (1_000_000, 250_000, -86_400_000_000, 1))),
+    COARSE: (COARSE_DURATION, (1_000_000, 3_600_000_000, -86_400_000_000)),
+    DURATION: (DURATION, (3_600_000_000, -1000, 90_000_000_000)),
+}
+"""Of times, the kind of the durations between two of them, and of some the microseconds."""
+
+
+def _span(r: random.Random, kind: Kind) -> Constant:
+    return Constant(datetime.timedelta(microseconds=r.choice(SPANS[kind][1])))
+
+
+def _timed(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
+    """A time moved, the beginning of a window or the duration between two, and its kind."""
+    x, y = (Variable(r.choice(names)) for _ in range(2))
+    if kind is DATE:
+        days, whole = Constant(r.choice((1, 7, 30))), Constant(datetime.timedelta(days=r.choice((1, 7))))
+        return r.choice(
+            (
+                (Arithmetic(r.choice("+-"), x, days), DATE),
+                (Arithmetic(r.choice("+-"), x, whole), COARSE),
+                (Arithmetic("-", x, y), SIGNED),
+                (Call("tumble", (x, days)), DATE),
+                (Call("tumble", (x, whole, days)), DATE),
+            )
+        )
+    forms: list[tuple[Expression, Kind]] = [
+        (Arithmetic(r.choice("+-"), x, _span(r, kind)), kind),
+        (Arithmetic("-", x, y), SPANS[kind][0]),
+    ]
+    if kind is not DURATION:
+        length = Constant(abs(_span(r, kind).value))
+        forms += [(Call("tumble", (x, length, *r.choice(((), (_span(r, kind),))))), kind)] * 2
+    return r.choice(forms)
+
+
+def _between(r: random.Random, kind: Kind, names: list[str]) -> Comparison:
+    """Of two times, how far apart they are: ``u <= t + 10s``, ``u - t > 5s``."""
+    x, y = (Variable(r.choice(names)) for _ in range(2))
+    span = Constant(r.choice((1, -30))) if kind is DATE else _span(r, kind)
+    operator = r.choice(OPERATORS)
+    if r.random() < 0.5:
+        return Comparison(operator, Arithmetic("-", x, y), span)
+    return Comparison(operator, x, Arithmetic(r.choice("+-"), y, span))
+
+
 def _called(r: random.Random, kind: Kind, names: list[str]) -> tuple[Expression, Kind]:
     """A function of variables of a kind, and the kind of its value."""
     x, y = (Variable(r.choice(names)) for _ in range(2))
@@ -187,6 +238,8 @@ def assignment(r: random.Random, body: Body) -> Comparison:
     source: Expression = Variable(name)
     if kind in (INTEGER, SIGNED, FLOAT, DECIMAL) and r.random() < 0.5:
         source = _affine(r, kind, body.of_kind(kind))
+    elif kind in (DATE, *SPANS) and r.random() < 0.5:
+        source, kind = _timed(r, kind, body.of_kind(kind))
     elif kind in (*WHOLE, STRING, DATE, MOMENT, FLOAT, DECIMAL) and r.random() < 0.8:
         source, kind = _called(r, kind, body.of_kind(kind))
     elif kind.element is not None and r.random() < 0.8:
@@ -218,6 +271,8 @@ def comparison(r: random.Random, body: Body) -> Comparison:
             )
         )
         return Comparison("=", call, Constant(r.random() < 0.5))
+    if kind in SPANS and 0.3 <= choice < 0.6:
+        return _between(r, kind, names)
     if kind.affine and choice < 0.55:
         right = _affine(r, kind, names)
     elif kind.literals and choice < 0.8:

@@ -34,6 +34,36 @@ def in_range(value: Any) -> Any:
     return value
 
 
+def moved(left: Any, right: Any, operator: str) -> Any:
+    """The sum or difference of two dates, times or durations; None where it is of others.
+
+    A date is moved by whole days, and is its midnight beside a duration.
+    """
+    sides = [left, right]
+    if not any(isinstance(side, datetime.date | datetime.timedelta) for side in sides):
+        return None
+    spans = any(isinstance(side, datetime.timedelta) for side in sides)
+    for place, side in enumerate(sides):
+        if type(side) is int:
+            sides[place] = datetime.timedelta(days=side)
+        elif spans and type(side) is datetime.date:
+            sides[place] = datetime.datetime(side.year, side.month, side.day)
+    found = sides[0] + sides[1] if operator == "+" else sides[0] - sides[1]
+    return found.days if type(left) is type(right) is datetime.date else found
+
+
+def tumble(moment: Any, length: Any, offset: Any = None) -> Any:
+    """Where the window begins that holds a moment, one of those that begin with a Monday, or with 0."""
+    if type(moment) is int:
+        return moment - (moment - (offset or 0)) % length
+    if type(moment) is datetime.date:
+        days = [one.days if isinstance(one, datetime.timedelta) else one or 0 for one in (length, offset)]
+        past = moment.toordinal() - datetime.date(2026, 1, 5).toordinal()
+        return moment - datetime.timedelta(days=(past - days[1]) % days[0])
+    begin = datetime.datetime(1900, 1, 1, tzinfo=moment.tzinfo and datetime.UTC)
+    return moment - (moment - begin - (offset or datetime.timedelta(0))) % length
+
+
 def truncated(left: Any, right: Any) -> Any:
     if right == 0:
         raise DivisionByZero
@@ -192,6 +222,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "minute": lambda moment: moment.minute,
     "second": lambda moment: moment.second,
     "date_trunc": date_trunc,
+    "tumble": tumble,
     "cast": cast,
     "in": lambda value, *items: any(equal(value, item) for item in items),
 }

@@ -121,7 +121,10 @@ ZONED = Kind(
     tuple(m.astimezone(datetime.UTC) for m in _moments(_UTC)),
 )
 TIME = Kind("time", (pa.time64("us"),), (datetime.time(0), datetime.time(10, 0, 0, 1), datetime.time(23, 59)))
-DURATION = Kind("duration", (pa.duration("ms"),), tuple(datetime.timedelta(hours=h) for h in (0, -1, 25)))
+_SPANS = tuple(datetime.timedelta(hours=h) for h in (0, -1, 25))
+DURATION = Kind("duration", (pa.duration("ms"),), _SPANS, (*_SPANS, datetime.timedelta(milliseconds=-1500)))
+FINE_DURATION = Kind("fine duration", (pa.duration("us"),), _SPANS, _SPANS)
+COARSE_DURATION = Kind("coarse duration", (pa.duration("s"),), _SPANS, _SPANS)
 DECIMAL = Kind(
     "decimal",
     (pa.decimal128(6, 2), pa.decimal128(10, 1), pa.decimal256(20, 3), pa.decimal128(6, 2)),

@@ -40,7 +40,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from support.functions import EXACT, FUNCTIONS, DivisionByZero, Overflow, in_range, remainder
+from support.functions import EXACT, FUNCTIONS, DivisionByZero, Overflow, in_range, moved, remainder
 from support.kinds import Listed
 from support.rules import (
     NULL_SAFE,
@@ -195,6 +195,8 @@ def calculate(node: Expression, binding: Binding) -> Any:
     if isinstance(node, Call):
         return FUNCTIONS[node.function](*(calculate(argument, binding) for argument in node.arguments))
     left, right = calculate(node.left, binding), calculate(node.right, binding)
+    if (time := moved(left, right, node.operator)) is not None:
+        return time
     if isinstance(left, int) and isinstance(node.right, Constant) and isinstance(right, Decimal):
         right = float(right)  # `b * 1.2` with an integer b is a float
     if isinstance(right, int) and isinstance(node.left, Constant) and isinstance(left, Decimal):

@@ -276,6 +276,8 @@ def render_value(value: Any) -> str:
         )
     if isinstance(value, bytes):
         return f'x"{value.hex()}"'
+    if isinstance(value, datetime.timedelta):
+        return f"{value // datetime.timedelta(microseconds=1)}us"
     if isinstance(value, datetime.datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, datetime.date):

@@ -69,6 +69,7 @@ TESTS = {
 
 INSTEAD = {
     "-": "date_diff() counts what lies between two of them",
+    "time_bucket": "lengths are constant, and without months: date_trunc() begins these",
     "list_value": "list() makes lists of rows",
     "range": "join a relation of numbers",
     "array_slice": "substring() of a text, list_extract() of a list",
@@ -87,6 +88,9 @@ def template(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
     moved = _moved(call)
     if moved is not None:
         return "add_interval({*})", moved
+    if call.function == "time_bucket":
+        window = _window(call)
+        return None if window is None else (window, call.arguments[1:2])
     shape = _shape(call)
     return None if shape is None else (shape, call.arguments)
 
@@ -178,6 +182,23 @@ def _moved(call: Call) -> tuple[Expression, ...] | None:
     if parts is None or kinds[1 - at] not in ("date", "timestamp"):
         return None
     return (moment if kinds[1 - at] == "timestamp" else Cast(moment, "TIMESTAMP"), *parts)
+
+
+def _window(call: Call) -> str | None:
+    """The beginning of a window of a length that is always the same, of a date of whole days."""
+    length, moment, *offset = call.arguments
+    of = kind(moment.type)
+    if of not in ("date", "timestamp", "zoned"):
+        return None
+    spans = []
+    for span in (length, *offset):
+        if not isinstance(span, Constant) or kind(span.type) != "interval" or span.value is None:
+            return None
+        months, days, microseconds = span.value
+        if months or (of == "date" and microseconds % (24 * _HOUR)):
+            return None
+        spans.append(f"{24 * _HOUR * days + microseconds}us")
+    return f"tumble({{0}}, {', '.join(spans)})"
 
 
 def _interval(of: Expression, sign: int) -> tuple[Expression, ...] | None:

@@ -102,6 +102,18 @@ select moment - timestamp '2026-01-01 00:00:00' i from m;
 -- name: date between
 select k, day from m where day between date '2026-01-01' and date '2026-01-01' + interval '1 month';
 
+-- name: time_bucket
+-- sqlite: has no dates
+select time_bucket(interval 7 day, day) d, time_bucket(interval 10 second, moment) m, time_bucket(interval '1 day 1 hour', moment, interval '-3 minutes') o, count(*) n from m group by all;
+
+-- name: time_bucket of months
+-- refused: time_bucket\(\).*date_trunc
+select time_bucket(interval 1 month, day) d from m;
+
+-- name: an interval join
+-- sqlite: has no dates
+select a.k, b.k from m a join m b on b.moment between a.moment - interval 1 hour and a.moment + interval '1 day 14 hours';
+
 -- name: make_date
 select make_date(2026, a, b) d, last_day(make_date(2026, a, b)) l from e;
 
