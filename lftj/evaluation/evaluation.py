@@ -584,9 +584,7 @@ def _needs_distinct(run: BodyRun | ScanRun, names: Sequence[str]) -> bool:
         lowered, repeats = run.lowered, not set(run.scan.atom.identity) <= set(run.scan.atom.columns)
     else:
         lowered, repeats = run.planned.lowered, run.planned.plan.plan.needs_distinct
-    assigned = {assignment.variable for assignment in lowered.assignments}
-    covered = set(lowered.problem.emitted) <= set(names) - assigned
-    return repeats or not covered or not names
+    return repeats or not lowered.distinct_by <= set(names) or not names
 
 
 def _finishing(lowered: Lowered) -> Finishing | None:

@@ -1,7 +1,7 @@
 """What the search could not do, done on the rows that come out of it.
 
-Assignments compute new variables, comparisons on values drop rows, and negated
-atoms over assigned variables are joined with the rows once more.  Each happens
+Assignments compute new variables, or give a row for each element of a list, comparisons on values drop
+rows, and negated atoms over assigned variables are joined with the rows once more.  Each happens
 as soon as what it reads is there, so that an expression never sees a row that a
 comparison before it refuses.
 
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.errors import EvaluationError, RangeError
 from lftj.language import fixed_point
@@ -31,7 +32,8 @@ from lftj.search.queries.plan import compile_plan
 from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.values.domain import NULL_CODE, viewless
+from lftj.values.domain import NULL_CODE, viewless, without_views
+from lftj.values.kinds import plain_array
 from lftj.values.operators import FLIPPED, ON_ARRAYS
 from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
@@ -61,14 +63,10 @@ class Finishing:
         waiting = self._compare_ready(known, lowered.comparisons)
         for assignment in lowered.assignments:
             name, expression = assignment.variable, assignment.expression
-            wanted = self._types[name]
-            self._steps.append(
-                _Assigning(
-                    name,
-                    fixed_point.computed(expression, self._types, wanted),
-                    self._by_value(variables_of(expression), evaluator(expression, self._types, wanted)),
-                )
-            )
+            wanted = None if assignment.each else self._types[name]
+            exact = None if wanted is None else fixed_point.computed(expression, self._types, wanted)
+            values = self._by_value(variables_of(expression), evaluator(expression, self._types, wanted))
+            self._steps.append(_Assigning(name, exact, values, assignment.each))
             known.add(name)
             waiting = self._compare_ready(known, waiting)
 
@@ -166,6 +164,8 @@ class Finishing:
 
     def _assign(self, table: RowValues, step: _Assigning, weights: np.ndarray) -> np.ndarray:
         """Returns the weights of the rows that are left: where the variable may not be NULL, it is known."""
+        if step.each:
+            return self._generate(table, step, weights)
         numbers = step.exact(table.numbers) if step.exact else None
         if numbers is not None:
             table.assign(step.name, numbers)
@@ -178,13 +178,31 @@ class Finishing:
         table.assign(step.name, found)
         return weights
 
+    def _generate(self, table: RowValues, step: _Assigning, weights: np.ndarray) -> np.ndarray:
+        """A row for each element, equal ones once; of NULL and NaN, which equal nothing, none."""
+        lists = step.values(table, len(weights))
+        elements = without_views(plain_array(lists.flatten())).cast(self._types[step.name])
+        known = elements.is_valid()
+        if pa.types.is_floating(elements.type):
+            known = pc.and_(known, pc.invert(pc.is_nan(elements).fill_null(True)))
+        places = pc.list_parent_indices(lists).filter(known).to_numpy()
+        table.keep(places)
+        table.assign(step.name, elements.filter(known))
+        codes = table[step.name]
+        order = np.lexsort((codes, places))
+        again = (places[order][1:] == places[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+        is_first = np.ones(len(places), dtype=bool)
+        is_first[order[1:][again]] = False
+        return _keep(table, is_first, weights[places])
+
 
 class _Assigning(NamedTuple):
-    """``exact``: by whole numbers, where that can be."""
+    """``exact``: by whole numbers, where that can be; ``each``: the values are lists."""
 
     name: str
     exact: fixed_point.Computed | None
     values: _Evaluated
+    each: bool
 
 
 class _OnCodes(NamedTuple):

@@ -74,6 +74,7 @@ def alternative_variables(rule: CheckedRule, heads: Sequence[CheckedHead]) -> li
             if all(assignment in other.assignments for other in rule.bodies):
                 continue
             names += [variable.name for variable in variables_of(assignment.expression)]
+            names += [assignment.variable] if assignment.each else []
     common = set(common_variables(rule))
     return [name for name in dict.fromkeys(names) if name in common] or None
 

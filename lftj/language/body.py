@@ -39,11 +39,20 @@ MAX_ROUNDS = 1_000_000
 
 @dataclass(frozen=True)
 class Assignment:
-    """``variable = expression``, where no positive atom binds the variable."""
+    """``variable = expression``, where no positive atom binds the variable.
+
+    ``each``: the variable is each element of a list in turn, ``variable in expression``, but for NULL and
+    NaN, and equal ones once.
+    """
 
     variable: str
     expression: Expression
     span: Span = field(default=(0, 0), compare=False)
+    each: bool = False
+
+    @property
+    def sign(self) -> str:
+        return "in" if self.each else "="
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,11 @@ class Body:
     comparisons: tuple[Comparison, ...]
     assignments: tuple[Assignment, ...]  # in evaluation order
     types: dict[str, ColumnType]  # of every named variable bound in this body
+
+    @property
+    def generated(self) -> frozenset[str]:
+        """The variables that have several values for one binding of those in atoms."""
+        return frozenset(one.variable for one in self.assignments if one.each)
 
     @property
     def relations(self) -> tuple[str, ...]:

@@ -41,9 +41,10 @@ from lftj.language.syntax import (
     aggregated_variables,
     extremum_of,
 )
+from lftj.values.binding import string_type
 from lftj.values.comparisons import comparable
 from lftj.values.domains import Domains
-from lftj.values.kinds import plain_type
+from lftj.values.kinds import kind, plain_type
 from lftj.values.literals import NULL
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -216,6 +217,17 @@ def _read_by(calls: Sequence[Aggregate]) -> set[str]:
     return {one.name for call in calls for one in call.arguments if isinstance(one, Variable)}
 
 
+def _element_type(assignment: Assignment, arrow: pa.DataType) -> pa.DataType:
+    """Of the elements of lists of a type; text is computed as one that is not encoded."""
+    lists = plain_type(arrow)
+    if kind(lists) != "list":
+        lists_of = text_of(assignment.expression)
+        message = f"'{assignment.variable} in {lists_of}' takes lists, and {lists_of} is of type {lists}"
+        raise TypeClashError(message)
+    element = plain_type(lists.value_type)
+    return string_type(element) if kind(element) == "string" else element
+
+
 def _literal(assignment: Assignment) -> bool:
     """Whether this gives a variable a value that may be of several types."""
     constant = fold(assignment.expression)
@@ -282,6 +294,8 @@ class _Typing:
         try:
             arrow = result_type(assignment.expression, self._arrow_types())
             nullable = gives_null(assignment.expression, self._nullable())
+            if assignment.each:
+                arrow, nullable = _element_type(assignment, arrow), False
             literal = _literal(assignment)
             domain = self._domains.of(pa.int64() if arrow == pa.null() else arrow)
             type_ = ColumnType(domain, arrow, nullable, literal)

@@ -150,6 +150,9 @@ class _Moves:
             self._check_atom(atom, extrema)
         for assignment in body.assignments:
             move = self._move(assignment.expression)
+            if move is not None and assignment.each:
+                way = "generate them in a rule that is not part of the cycle"
+                raise self._unknown(assignment.expression, "its elements come and go", way)
             if move is not None:
                 self._moves[assignment.variable] = move
         for negation in body.negations:

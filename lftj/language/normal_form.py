@@ -22,7 +22,17 @@ from lftj.language.body import Assignment
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import variables_of
 from lftj.language.one_row import ONE_ROW
-from lftj.language.syntax import Atom, Comparison, Disjunction, Literal, Span, Variable, Wildcard
+from lftj.language.syntax import (
+    Atom,
+    Call,
+    Comparison,
+    Constant,
+    Disjunction,
+    Literal,
+    Span,
+    Variable,
+    Wildcard,
+)
 
 MAX_CONJUNCTIONS = 4096
 
@@ -125,8 +135,10 @@ def order_assignments(
     """Splits comparisons into assignments, in an order in which they can be carried out, and tests.
 
     ``v = expression`` or ``expression = v`` assigns when v is unbound and the expression's variables are
-    not.  Of several that could assign one variable the first as written does, one without variables only
-    if there is no other: a constant's type says less than a column's.  The others test.
+    not, and so does ``v in expression``, which is ``list_contains(expression, v)``, each element.  Of several
+    that could assign one variable the first as written does, one without variables only if there is no other
+    (a constant's type says less than a column's), and so does one that gives several values.  The others
+    test.
 
     >>> from lftj.language.parser import parse
     >>> body = parse("a(w) <- b(x), w = v + 1, x * 2 = v, v < 9.").rules[0].body
@@ -142,9 +154,8 @@ def order_assignments(
         ready = _ready(tests, known)
         if not ready:
             return assignments, tests
-        number, assignment = next(
-            (pair for pair in ready if pair[1].variable not in waiting or not _is_constant(pair[1])),
-            ready[0],
+        number, assignment = min(
+            ready, key=lambda pair: (pair[1].variable in waiting and _is_constant(pair[1]), pair[1].each)
         )
         assignments.append(assignment)
         known.add(assignment.variable)
@@ -165,6 +176,11 @@ def _ready(tests: Sequence[Comparison], known: Collection[str]) -> list[tuple[in
 def _either_way(comparison: Comparison) -> Iterable[Assignment]:
     """What an equality would assign if the one side were unbound and the other bound."""
     if comparison.operator == "=":
+        of = comparison.left
+        if isinstance(of, Call) and of.function == "list_contains" and comparison.right == Constant(True):
+            lists, element = of.arguments
+            if isinstance(element, Variable):
+                yield Assignment(element.name, lists, comparison.span, each=True)
         for target, source in ((comparison.left, comparison.right), (comparison.right, comparison.left)):
             if isinstance(target, Variable):
                 yield Assignment(target.name, source, comparison.span)

@@ -338,6 +338,10 @@ class Reader(WindowReader):
         value, operator, items = children
         return self._infix(meta, "in", operator, (value, *items))
 
+    def element(self, meta: Any, children: list[Any]) -> Comparison:
+        value, operator, lists = children
+        return self._infix(meta, "list_contains", operator, (lists, value))
+
     def like(self, meta: Any, children: list[Any]) -> Comparison:
         value, operator, pattern, _, escape = children
         return self._infix(meta, "like", operator, (value, pattern, *([] if escape is None else [escape])))

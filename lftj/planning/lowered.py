@@ -15,8 +15,8 @@ import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.language.body import Assignment
-from lftj.language.expressions import comparer, comparison_text, text_of
-from lftj.language.syntax import Atom, Call, Comparison, Constant
+from lftj.language.expressions import comparer, comparison_text, text_of, variables_of
+from lftj.language.syntax import Atom, Call, Comparison, Constant, Variable
 from lftj.planning.statistics import histogram
 from lftj.search.problem import JoinProblem
 from lftj.storage.catalog import Catalog
@@ -132,6 +132,11 @@ class Lowered:
         return not (self.comparisons or self.assignments or self.negations or self.fetched)
 
     @property
+    def distinct_by(self) -> frozenset[str]:
+        """By which the finished rows differ, where those of the problem do."""
+        return frozenset((*self.problem.emitted, *(one.variable for one in self.assignments if one.each)))
+
+    @property
     def on_rows(self) -> list[str]:
         """What is done on the rows, for ``explain``."""
         names = dict.fromkeys(one.relation for one in self.fetched.values())
@@ -139,8 +144,8 @@ class Lowered:
             f"{', '.join(sorted(v for v, one in self.fetched.items() if one.relation == name))} of {name}"
             for name in names
         ]
-        done += [comparison_text(comparison) for comparison in self.comparisons]
-        done += [f"{one.variable} = {text_of(one.expression)}" for one in self.assignments]
+        done += [comparison_text(one) + _filtering(one) for one in self.comparisons]
+        done += [f"{one.variable} {one.sign} {text_of(one.expression)}" for one in self.assignments]
         done += [f"not {negation.relation}, of an assigned variable" for negation in self.negations]
         return done
 
@@ -183,6 +188,17 @@ class Lowered:
             catalog[name].refuse_nan(column)
         for one in self.fetched.values():
             catalog[one.relation].refuse_null(one.column)
+
+
+def _filtering(comparison: Comparison) -> str:
+    """What to say of a variable that equals what is computed of others, but is found by a search."""
+    sides = comparison.left, comparison.right
+    for key, computed in (sides, sides[::-1]):
+        if comparison.operator == "=" and isinstance(key, Variable) and not isinstance(computed, Variable):
+            names = {variable.name for variable in variables_of(computed)}
+            if names and key.name not in names:
+                return f" (a filter: where {key.name} is to join, derive it in a rule of its own)"
+    return ""
 
 
 def code_limits(

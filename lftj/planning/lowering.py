@@ -127,7 +127,7 @@ class _Lowering:
         self.rows = rows
         self.fetched = {} if fetches is Fetches.NOTHING else self._fetchable(fetches)
         self.in_atoms = set(body.atom_variables()) - self.fetched.keys()
-        self.computed = {one.variable: fold(one.expression) for one in body.assignments}
+        self.computed = {one.variable: fold(one.expression) for one in body.assignments if not one.each}
         self.conditions: list[JoinCondition] = []
         self.filters: list[JoinAtom] = []
         self.selections: list[Selection] = []

@@ -36,7 +36,7 @@ def body_text(body: Body) -> str:
             *map(atom_text, body.atoms),
             *map(atom_text, body.negations),
             *map(comparison_text, body.comparisons),
-            *(f"{one.variable} = {text_of(one.expression)}" for one in body.assignments),
+            *(f"{one.variable} {one.sign} {text_of(one.expression)}" for one in body.assignments),
         ]
     )
 

@@ -185,9 +185,11 @@ def _strict(of: Expression) -> Expression | None:
 
 
 def definitions(body: Body) -> dict[str, Expression]:
-    """What each computed variable is, over variables of atoms."""
+    """What each computed variable is, over variables of atoms and generated ones."""
     found: dict[str, Expression] = {}
     for assignment in body.assignments:
+        if assignment.each:
+            continue
         found[assignment.variable] = substituted(assignment.expression, found)
     return found
 

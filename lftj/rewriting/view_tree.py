@@ -100,6 +100,8 @@ class ViewTree:
         body = self._body
         if not body.atoms:
             raise NotRewritten("its body has no atom")
+        if body.generated:
+            raise NotRewritten("it generates values")
         inlined = definitions(body)
         for atom in body.negations:
             if of_atom(atom) & inlined.keys():

@@ -140,6 +140,7 @@ TABLE: dict[str, Function] = {
     "epoch": Function(1, 1, _epoch),
     **{f"epoch_{unit}": Function(1, 1, partial(_epoch_units, unit)) for unit in ("ms", "us", "ns")},
     "tumble": Function(2, 3, time_windows.bind_tumble),
+    "hop": Function(3, 4, time_windows.bind_hop),
     "add_months": Function(2, 2, _add_months),
     "add_interval": Function(4, 4, _add_interval),
     "date_diff": Function(3, 3, _date_diff),

@@ -1,4 +1,4 @@
-"""Windows of equal length: where the one begins that a time falls into.
+"""Windows of equal length: where those begin that a time falls into.
 
 A window holds its beginning and not its end.  Windows of timestamps and dates lie so that one begins on
 2000-01-03, a Monday, at midnight, in UTC where there is a zone: as DuckDB's ``time_bucket`` has them.  Of
@@ -26,9 +26,23 @@ from lftj.values.zones import DAY_SECONDS
 _ORIGIN_DAYS = 10_959
 """2000-01-03, from 1970 on."""
 
+_MOST = 2**31 - 1
+
 
 def bind_tumble(arguments: Sequence[Argument]) -> Bound:
-    """``tumble(t, length)`` and ``tumble(t, length, offset)``: integers, or times with durations.
+    """``tumble(t, length)`` and ``tumble(t, length, offset)``: the beginning of t's window."""
+    types, origin = _signature("tumble", arguments)
+    return Bound(tuple(range(len(arguments))), types, types[0], partial(begins, origin))
+
+
+def bind_hop(arguments: Sequence[Argument]) -> Bound:
+    """``hop(t, length, step)`` and ``hop(t, length, step, offset)``: a list of beginnings."""
+    types, origin = _signature("hop", arguments)
+    return Bound(tuple(range(len(arguments))), types, pa.list_(types[0]), partial(overlapping, origin))
+
+
+def _signature(name: str, arguments: Sequence[Argument]) -> tuple[tuple[pa.DataType, ...], int]:
+    """Types, and the origin in units: of integers, or of times with durations.
 
     Of a date the length is of whole days, an integer or a duration.
     """
@@ -46,8 +60,8 @@ def bind_tumble(arguments: Sequence[Argument]) -> Bound:
     else:
         shown = ", ".join(map(str, (moment, *spans)))
         way = "it takes a time and durations, or integers"
-        raise TypeClashError(f"there is no tumble for types {shown}: {way}")
-    return Bound(tuple(range(len(arguments))), types, types[0], partial(begins, origin))
+        raise TypeClashError(f"there is no {name} for types {shown}: {way}")
+    return types, origin
 
 
 def begins(origin: int, moments: pa.Array, lengths: pa.Array, offsets: pa.Array | None = None) -> pa.Array:
@@ -63,7 +77,7 @@ def begins(origin: int, moments: pa.Array, lengths: pa.Array, offsets: pa.Array 
     [-5, -5, 5]
     """
     is_date = pa.types.is_date(moments.type)
-    whole = moments.cast(pa.int32()).cast(pa.int64()) if is_date else moments.cast(pa.int64())
+    whole = _numbers(moments)
     length = _units(lengths, is_date)
     if (length <= 0).any():
         raise Refused("a window without a length")
@@ -71,8 +85,45 @@ def begins(origin: int, moments: pa.Array, lengths: pa.Array, offsets: pa.Array 
     rest = (whole.to_numpy() % length - origin % length) % length
     if offsets is not None:
         rest = (rest - _units(offsets, is_date) % length) % length
-    found = pc.subtract_checked(whole, pa.array(rest))
-    return found.cast(pa.int32()).cast(moments.type) if is_date else found.cast(moments.type)
+    return _moments(pc.subtract_checked(whole, pa.array(rest)), moments.type)
+
+
+def overlapping(
+    origin: int, moments: pa.Array, lengths: pa.Array, steps: pa.Array, offsets: pa.Array | None = None
+) -> pa.Array:
+    """The beginnings of all windows that hold moments, ascending; one begins every step.
+
+    As :func:`begins`, whose ``offsets`` these are.
+
+    >>> overlapping(0, pa.array([7]), pa.array([10]), pa.array([4])).to_pylist()
+    [[0, 4]]
+    """
+    last = _numbers(begins(origin, moments, steps, offsets))
+    length, step = (_units(spans, pa.types.is_date(moments.type)) for spans in (lengths, steps))
+    if (length <= 0).any():
+        raise Refused("a window without a length")
+    past = pc.subtract(_numbers(moments), last).to_numpy()
+    # Rounded up: how many steps it takes from the last beginning to one that is too early.
+    n_windows = np.maximum(0, -((past - length) // step))
+    ends = np.cumsum(n_windows)
+    if len(ends) and (n_windows.max() > _MOST or ends[-1] > _MOST):
+        raise Refused("more windows than a list holds")
+    back = np.repeat(ends, n_windows) - np.arange(ends[-1] if len(ends) else 0) - 1
+    early = pa.array(back * np.repeat(step, n_windows))
+    found = _moments(pc.subtract_checked(last.take(_rows(n_windows)), early), moments.type)
+    return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), found)
+
+
+def _rows(counts: np.ndarray) -> pa.Array:
+    return pa.array(np.repeat(np.arange(len(counts)), counts))
+
+
+def _numbers(moments: pa.Array) -> pa.Array:
+    return (moments.cast(pa.int32()) if pa.types.is_date(moments.type) else moments).cast(pa.int64())
+
+
+def _moments(numbers: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return (numbers.cast(pa.int32()) if pa.types.is_date(wanted) else numbers).cast(wanted)
 
 
 def _units(spans: pa.Array, is_date: bool) -> np.ndarray:

@@ -254,5 +254,5 @@ def _text(body: Body, names: Mapping[str, str]) -> tuple[str, ...]:
         *map(atom_text, body.atoms),
         *(f"!{atom_text(atom)}" for atom in body.negations),
         *(f"{text(c.left)} {c.operator} {text(c.right)}" for c in body.comparisons),
-        *(f"{names[a.variable]} := {text(a.expression)}" for a in body.assignments),
+        *(f"{names[a.variable]} :{a.sign} {text(a.expression)}" for a in body.assignments),
     )

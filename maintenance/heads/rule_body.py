@@ -96,7 +96,7 @@ class RuleBody(Staged):
         if len(self.searches) == 1:
             (search,) = self.searches
             free = search.variables if search.is_distinct else self.lowered.problem.variables
-        self.distinct_by = frozenset(free) - self.lowered.problem.pinned
+        self.distinct_by = (frozenset(free) - self.lowered.problem.pinned) | request.body.generated
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -232,9 +232,26 @@ def _of_lists(r: random.Random, body: Body, kind: Kind) -> tuple[Expression, Kin
     return r.choice(forms)
 
 
+def _generated(r: random.Random, body: Body, name: str, kind: Kind) -> Comparison:
+    """``v in l`` for a fresh v: of a list, of a hopping window, or of the parts of a text."""
+    x = Variable(name)
+    lists: Expression = x
+    if kind in SPANS:
+        length, step = (Constant(abs(_span(r, kind).value)) for _ in range(2))
+        most = max(length.value, datetime.timedelta(seconds=1))
+        lists = Call("hop", (x, length, Constant(max(step.value, most / 4))))
+    elif kind in WHOLE:
+        lists = Call("hop", (x, Constant(r.choice((1, 2, 3))), Constant(r.choice((1, 2)))))
+    made = kind.element or (SIGNED if kind in WHOLE else kind)
+    return Comparison("=", Call("list_contains", (lists, body.fresh(made))), Constant(True))
+
+
 def assignment(r: random.Random, body: Body) -> Comparison:
-    """``v = expression`` for a fresh v."""
+    """``v = expression`` or ``v in expression`` for a fresh v."""
     name, kind = r.choice(list(body.scope.items()))
+    generates = kind.element is not None or kind in WHOLE or (kind in SPANS and kind is not DURATION)
+    if generates and not body.wide and r.random() < (0.25 if kind in WHOLE else 0.4):
+        return _generated(r, body, name, kind)
     source: Expression = Variable(name)
     if kind in (INTEGER, SIGNED, FLOAT, DECIMAL) and r.random() < 0.5:
         source = _affine(r, kind, body.of_kind(kind))

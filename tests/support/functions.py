@@ -10,6 +10,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from support.kinds import Listed
+
 EXACT = Context(prec=200)
 INT64 = range(-(2**63), 2**63)
 TESTS = ("in", "like", "starts_with", "ends_with", "contains", "regexp_matches")
@@ -62,6 +64,19 @@ def tumble(moment: Any, length: Any, offset: Any = None) -> Any:
         return moment - datetime.timedelta(days=(past - days[1]) % days[0])
     begin = datetime.datetime(1900, 1, 1, tzinfo=moment.tzinfo and datetime.UTC)
     return moment - (moment - begin - (offset or datetime.timedelta(0))) % length
+
+
+def hop(moment: Any, length: Any, step: Any, offset: Any = None) -> Listed:
+    """Where the windows begin that hold a moment."""
+    found, begin = [], tumble(moment, step, offset)
+    while moment - begin < (length if type(moment) is int else time_of(length)):
+        found.append(begin)
+        begin -= step if type(moment) is int else time_of(step)
+    return Listed(reversed(found))
+
+
+def time_of(span: Any) -> datetime.timedelta:
+    return datetime.timedelta(days=span) if type(span) is int else span
 
 
 def truncated(left: Any, right: Any) -> Any:
@@ -223,6 +238,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "second": lambda moment: moment.second,
     "date_trunc": date_trunc,
     "tumble": tumble,
+    "hop": hop,
     "cast": cast,
     "in": lambda value, *items: any(equal(value, item) for item in items),
 }

@@ -319,6 +319,35 @@ def assign(comparisons: list[Comparison], binding: Binding) -> tuple[list[Compar
         del rest[place]
 
 
+def generator(test: Comparison) -> tuple[str, Expression] | None:
+    """Of ``x in l`` the variable that stands for each element, and the list."""
+    of = test.left
+    if isinstance(of, Call) and of.function == "list_contains" and test.right == Constant(True):
+        lists, element = of.arguments
+        if isinstance(element, Variable):
+            return element.name, lists
+    return None
+
+
+def assign_each(
+    comparisons: list[Comparison], binding: Binding
+) -> Iterator[tuple[list[Comparison], Binding]]:
+    """What :func:`assign` does, once for each element of the lists whose elements nothing else binds."""
+    assigned = assign(comparisons, binding)
+    if assigned is None:
+        return
+    rest, binding = assigned
+    for place, test in enumerate(rest):
+        found = generator(test)
+        if found and found[0] not in binding and all(name in binding for name in variables_of(found[1])):
+            name, lists = found
+            values = () if reads_null(lists, binding) else calculate(lists, binding) or ()
+            for value in dict.fromkeys(value for value in values if value is not None):
+                yield from assign_each(rest[:place] + rest[place + 1 :], {**binding, name: value})
+            return
+    yield rest, binding
+
+
 def gives_null(source: Expression) -> bool:
     """Whether NULL is a value of this, and not what leaves a binding out."""
     while isinstance(source, Call) and source.function == "cast":
@@ -369,17 +398,14 @@ def solve(conjunction: list[Atom | Comparison], relations: Relations) -> list[Bi
     for binding in nested_loops(atoms, {}):
         if any(binding[name] is None for name in joined):
             continue
-        assigned = assign(comparisons, binding)
-        if assigned is None:
-            continue
-        tests, binding = assigned
-        if not all(passes(test, binding) for test in tests):
-            continue
-        if any(reads_null(atom, binding) for atom in negative):
-            continue
-        if any(any(True for _ in atom.matches(binding)) for atom in refusing):
-            continue
-        solutions.append(binding)
+        for tests, assigned in assign_each(comparisons, binding):
+            if not all(passes(test, assigned) for test in tests):
+                continue
+            if any(reads_null(atom, assigned) for atom in negative):
+                continue
+            if any(any(True for _ in atom.matches(assigned)) for atom in refusing):
+                continue
+            solutions.append(assigned)
     return solutions
 
 
@@ -389,6 +415,9 @@ def bound_variables(conjunction: list[Atom | Comparison]) -> set[str]:
     equalities = [c for c in conjunction if isinstance(c, Comparison) and c.operator == "="]
     for _ in equalities:
         for equality in equalities:
+            generated = generator(equality)
+            if generated and names.issuperset(variables_of(generated[1])):
+                names.add(generated[0])
             for target, source in ((equality.left, equality.right), (equality.right, equality.left)):
                 if isinstance(target, Variable) and names.issuperset(variables_of(source)):
                     names.add(target.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,12 @@ quiet(e) <- trade(s, t, _, e), w = tumble(t, 10s), !active(s, w).
 active(s, w) <- quote(s, u), w = tumble(u, 10s).
 longest[s] = max(d) <- trade(s, t, _, _), trade(s, u, _, _), d = u - t.
 total[s] = sum(d) <- quote(s, u), d = u - 2026-01-01T00:00:00.
+hopping[w] = count() <- trade(_, t, _, _), w in hop(t, 20s, 5s).
+paying[s, w] = sum(q) <- trade(s, t, q, _), w in hop(t, 20s, 10s, 3s).
+inside(s, w) <- quote(s, u), w in hop(u, 20s, 10s).
+met(e, f) <- trade(s, t, _, e), trade(s, u, _, f), w in hop(t, 20s, 10s), w in hop(u, 20s, 10s), e < f.
+apart(e) <- trade(s, t, _, e), w in hop(t, 20s, 10s), !inside(s, w).
+again[w] = n <- hopping[w] = n, hopping[v] = m, v = w + 5s, n <= m.
 day(e, d) <- trade(_, t, _, e), d = cast(t, "date") + 36h, t - d > -12h.
 number(e, n) <- trade(_, t, _, e), n = epoch_ms(t) - cast(2026-01-01T00:00:00, "int64") / 1000.
 """
@@ -38,6 +44,12 @@ Quotes = set[tuple[str, datetime.datetime]]
 def begin(moment: datetime.datetime, length: int, offset: int = 0) -> datetime.datetime:
     seconds = (moment - BEGIN) // SECOND
     return BEGIN + (seconds - (seconds - offset) % length) * SECOND
+
+
+def hops(moment: datetime.datetime, length: int, step: int, offset: int = 0) -> list[datetime.datetime]:
+    first = begin(moment, step, offset)
+    every = (first - n * step * SECOND for n in range(-(-length // step)))
+    return [one for one in every if moment - one < length * SECOND]
 
 
 def expected(rows: Trades, quotes: Quotes) -> dict[str, set[Any]]:
@@ -62,6 +74,12 @@ def expected(rows: Trades, quotes: Quotes) -> dict[str, set[Any]]:
     for s, u in quotes:
         total[s] += u - BEGIN
     active = {(s, begin(u, 10)) for s, u in quotes}
+    inside = {(s, w) for s, u in quotes for w in hops(u, 20, 10)}
+    hopping = Counter(w for _, _, t, _ in trades for w in hops(t, 20, 5))
+    paying: dict[Any, int] = defaultdict(int)
+    for _, s, t, q in trades:
+        for w in hops(t, 20, 10, 3):
+            paying[s, w] += q
     midnights = {e: datetime.datetime(t.year, t.month, t.day) + 36 * 3600 * SECOND for e, _, t, _ in trades}
     return {
         "volume": {(*key, value) for key, value in sums["volume"].items()},
@@ -72,6 +90,16 @@ def expected(rows: Trades, quotes: Quotes) -> dict[str, set[Any]]:
         "paid": {(value,) for value in sums["paid"].values()},
         "quiet": {(e,) for e, s, t, _ in trades if (s, begin(t, 10)) not in active},
         "active": active,
+        "hopping": set(hopping.items()),
+        "paying": {(*key, value) for key, value in paying.items()},
+        "inside": inside,
+        "met": {
+            (e, f)
+            for (e, s, t, _), (f, other, u, _) in itertools.product(trades, trades)
+            if s == other and e < f and set(hops(t, 20, 10)) & set(hops(u, 20, 10))
+        },
+        "apart": {(e,) for e, s, t, _ in trades if any((s, w) not in inside for w in hops(t, 20, 10))},
+        "again": {(w, n) for w, n in hopping.items() if n <= hopping.get(w + 5 * SECOND, -1)},
         "longest": set(longest.items()),
         "total": set(total.items()),
         "day": {(e, midnights[e]) for e, _, t, _ in trades if t - midnights[e] > -12 * 3600 * SECOND},
