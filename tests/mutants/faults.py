@@ -568,8 +568,8 @@ FAULTS = (
     Fault(
         "what is subtracted in a comparison is added",
         "lftj/planning/lowering.py",
-        "return left.name, sign * right.value",
-        "return left.name, right.value",
+        'self._terms(expression.right, sign if expression.operator == "+" else -sign)',
+        "self._terms(expression.right, sign)",
         ("evaluation/test_rule_cases.py",),
     ),
     Fault(

@@ -28,6 +28,8 @@ RULES = (
     "h[c] = list(a) <- r(a, l), c = len(l).",
     "h(c, list(l), count(), list(distinct x)) <- r(a, l), c = a % 3, x = len(l).",
     "h[c] = list(a) <- r(a, l), c = len(l). pair(c, d) <- h[c] = l, h[d] = m, l < m.",
+    "has(x) <- r(_, l), x in l.",
+    "h(x, count(), sum(b)) <- r(a, l), r(b, l), x in l, a < b.",
 )
 
 
@@ -53,7 +55,7 @@ def test_joins_are_as_in_memory(spark: SparkSession, rule: str) -> None:
 
 def test_they_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(4)
-    for place, rule in enumerate((RULES[0], RULES[4])):
+    for place, rule in enumerate((RULES[0], RULES[4], RULES[6], RULES[7])):
         rows = [(a, random.choice(LISTS)) for a in range(12)]
         frame = spark.createDataFrame(rows, SPARK)
         kept = MaintainedJoin(rule, {"r": frame}, state=tmp_path / str(place), partitions=2)

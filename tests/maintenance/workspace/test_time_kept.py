@@ -196,3 +196,30 @@ def test_a_failed_expression_rolls_the_transaction_back() -> None:
             transaction.insert("r", rows)
         assert set(workspace["r"]) == {(datetime.datetime(1970, 1, 1),)}
     workspace.verify()
+
+
+def test_views_over_windows_fail_where_the_rule_does_and_nowhere_else() -> None:
+    """A view computes for rows that join with nothing, too: where a window does not fit, there is none."""
+    workspace = Workspace()
+    second = [BEGIN + n * SECOND for n in range(40)]
+    trades = pa.table(
+        {"s": [n % 2 for n in range(40)], "t": pa.array(second, pa.timestamp("ns")), "q": [1] * 40}
+    )
+    workspace.load("trade", trades)
+    workspace.load("begun", pa.table({"s": [0], "w": pa.array([BEGIN], pa.timestamp("ns"))}))
+    workspace.load("seen", {"s": [0, 0, 1], "n": [1, 2, 3]})
+    rule = "paid[] = sum(v) <- trade(s, t, q), begun(s, w), seen(s, n), w = tumble(t, 10s), v = q * n."
+    workspace.install(rule, "views")
+    assert "view" in str(workspace.explain_maintenance("paid"))
+    assert set(workspace["paid"]) == {(5 * 3,)}
+    least = pa.array([-(2**63) + 1], pa.timestamp("ns"))
+    with workspace.transaction() as transaction:
+        transaction.insert("trade", pa.table({"s": [7], "t": least, "q": [1]}))
+    assert set(workspace["paid"]) == {(5 * 3,)}
+    refused = pytest.raises(lftj.errors.RangeError, match=r"tumble\(t, 10s\) does not fit")
+    with refused, workspace.transaction() as transaction:
+        transaction.insert("trade", pa.table({"s": [0], "t": least, "q": [1]}))
+    with workspace.transaction() as transaction:
+        transaction.erase("trade", pa.table({"s": [0], "t": trades["t"][:1], "q": [1]}))
+    assert set(workspace["paid"]) == {(4 * 3,)}
+    workspace.verify()
