@@ -120,7 +120,7 @@ class Case(Expression):
 
 @dataclass(frozen=True)
 class Variable(Expression):
-    """A value of a row: what :mod:`lftj.sql.translation` puts in the place of a column."""
+    """A value of a row: what :mod:`lftj.sql.translation.bodies` puts in the place of a column."""
 
     number: int
     name: str = field(compare=False)

@@ -112,7 +112,8 @@ class Writer:
             return f"coalesce({self.condition(of)}, null)"
         found = template(of)
         if found is None:
-            what = f"the function {of.function}() of {_types(of.arguments)}"
+            types = ", ".join(one.type for one in of.arguments) or "nothing"
+            what = f"the function {of.function}() of {types}"
             raise self._refuse(of.place, what, INSTEAD.get(of.function, ""))
         shape, arguments = found
         text = self._filled(shape, arguments)
@@ -246,10 +247,6 @@ def _is_untyped(of: Expression) -> bool:
     return (isinstance(of, Constant) and of.value is None) or (
         isinstance(of, Call) and of.function == "error"
     )
-
-
-def _types(of: Sequence[Expression]) -> str:
-    return ", ".join(one.type for one in of) or "nothing"
 
 
 def literal(value: Any, type_: str) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Cast, Column, Compare, Constant, Expression, Variable
-from lftj.sql.translation.bodies import Bag, Body, Head, filtered
+from lftj.sql.translation.bodies import Bag, Head, filtered
 from lftj.sql.translation.expressions import folded, only_where, over
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -27,7 +27,7 @@ _NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count")
 
 def windowed(t: Translation, node: nodes.Window) -> Bag:
     """The bag of a window: the child's columns and a value for each call."""
-    return [_read(t, node, t.once(node, lambda: _heads(t, node, None)))]
+    return [t.read(t.once(node, lambda: _heads(t, node, None)))]
 
 
 def tested(t: Translation, node: nodes.Filter) -> Bag:
@@ -46,7 +46,7 @@ def filtered_window(t: Translation, node: nodes.Window, conditions: Sequence[Exp
             if most is not None:
                 rest = (*conditions[:place], *conditions[place + 1 :])
                 head = t.once((node, most), lambda most=most: _heads(t, node, most))  # type: ignore[misc]
-                return filtered([_read(t, node, head)], rest)
+                return filtered([t.read(head)], rest)
     return filtered(t.bag(node), conditions)
 
 
@@ -59,10 +59,6 @@ def _most(test: Expression, place: int) -> int | None:
         return None
     most = {"<=": of.value, "<": of.value - 1, "=": of.value if of.value == 1 else None}.get(test.operator)
     return most if most is not None and most >= 1 else None
-
-
-def _read(t: Translation, node: nodes.Window, head: Head) -> Body:
-    return t.read(head, len(t.types_of(node)))
 
 
 def _heads(t: Translation, node: nodes.Window, most: int | None) -> Head:
