@@ -101,9 +101,7 @@ def _by_order(t: Translation, node: nodes.Aggregate, orders: Sequence[tuple[node
         keys, body = first.columns[:n_groups], first
         for (mine, _), other in zip(parts[1:], others, strict=True):
             same = (folded(Compare("<=>", a, b)) for a, b in zip(keys, other.columns, strict=False))
-            joined = body.beside(other).where(*same)
-            assert joined is not None
-            body = joined
+            (body,) = body.beside(other).where(*same)
             values |= dict(zip(mine, other.columns[n_groups:], strict=False))
         marks = first.columns[n_groups + len(parts[0][0]) :]
         bag.append(body.showing((*keys, *(values[n] for n in range(len(node.calls))), *marks)))

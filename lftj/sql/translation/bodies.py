@@ -66,20 +66,19 @@ class Body:
     def showing(self, columns: Iterable[Expression]) -> Body:
         return replace(self, columns=tuple(columns))
 
-    def where(self, *tests: Expression) -> Body | None:
-        """With tests of its own variables; None where they fail whatever the row."""
+    def where(self, *tests: Expression) -> Bag:
+        """With tests of its own variables; nothing where they fail whatever the row."""
         more: dict[Expression, None] = {}
         for test in tests:
             parts = test.arguments if isinstance(test, Logic) and test.operator == "and" else (test,)
             for part in parts:
                 if part in (FALSE, UNKNOWN):
-                    return None
+                    return []
                 if part != TRUE and part not in self.tests:
                     more[part] = None
         known = {variable.number for test in more for variable in known_by(test) if variable.nullable}
-        return replace(
-            self, tests=(*self.tests, *more), columns=tuple(_known(column, known) for column in self.columns)
-        )
+        columns = tuple(_known(column, known) for column in self.columns)
+        return [replace(self, tests=(*self.tests, *more), columns=columns)]
 
 
 Bag = list[Body]
@@ -98,8 +97,7 @@ def _known(of: Expression, known: set[int]) -> Expression:
 
 def filtered(bag: Bag, tests: Sequence[Expression]) -> Bag:
     """By tests over the columns."""
-    found = (body.where(*(over(test, body.columns) for test in tests)) for body in bag)
-    return [body for body in found if body is not None]
+    return [kept for body in bag for kept in body.where(*(over(test, body.columns) for test in tests))]
 
 
 def projected(bag: Bag, expressions: Sequence[Expression]) -> Bag:
@@ -228,10 +226,9 @@ def apart(body: Body) -> Bag:
         return [body]
     bag: Bag = []
     for outcome, test in ((TRUE, found), (FALSE, Not(found))):
-        chosen = _with_outcome(body, found, outcome)
-        kept = None if chosen is None else chosen.where(test)
-        if kept is not None:
-            bag += apart(kept)
+        for chosen in _with_outcome(body, found, outcome):
+            for kept in chosen.where(test):
+                bag += apart(kept)
     return bag
 
 
@@ -244,7 +241,7 @@ def _values_in(test: Expression) -> Iterator[Expression]:
         yield test
 
 
-def _with_outcome(body: Body, found: Exists, outcome: Constant) -> Body | None:
+def _with_outcome(body: Body, found: Exists, outcome: Constant) -> Bag:
     def change(one: Expression) -> Expression | None:
         return outcome if one == found else None
 

@@ -53,8 +53,7 @@ def joined(t: Translation, node: Join) -> Bag:
     if node.kind == "INNER":
         return [row for left in lefts for row in _pairs(node, left, t.bag(node.right))]
     if node.kind in ("SEMI", "ANTI"):
-        kept = (left.where(_not(has(t, node, left), node.kind == "ANTI")) for left in lefts)
-        return [body for body in kept if body is not None]
+        return [kept for left in lefts for kept in left.where(_not(has(t, node, left), node.kind == "ANTI"))]
     if node.kind == "MARK":
         return [left.showing((*left.columns, mark(t, node, left))) for left in lefts]
     if node.kind == "SINGLE":
@@ -64,8 +63,7 @@ def joined(t: Translation, node: Join) -> Bag:
         back = _turned(t, node)
         nulls = tuple(Constant(None, type_) for type_ in t.types_of(node.left))
         for right in t.bag(node.right):
-            alone = right.where(_not(has(t, back, right)))
-            if alone is not None:
+            for alone in right.where(_not(has(t, back, right))):
                 bag.append(alone.showing((*nulls, *alone.columns)))
     return bag
 
@@ -102,8 +100,7 @@ def _conditions(node: Join, left: Body, right: Body) -> list[Expression]:
 
 
 def _pairs(node: Join, left: Body, rights: Bag) -> Bag:
-    found = (left.beside(right).where(*_conditions(node, left, right)) for right in rights)
-    return [body for body in found if body is not None]
+    return [pair for right in rights for pair in left.beside(right).where(*_conditions(node, left, right))]
 
 
 def _outer(t: Translation, node: Join, lefts: Bag) -> Bag:
@@ -113,8 +110,7 @@ def _outer(t: Translation, node: Join, lefts: Bag) -> Bag:
         partner = has(t, node, left)
         for pair in _pairs(node, left, t.bag(node.right)):
             bag.append(replace(pair, sides=(*pair.sides, (partner, True))))
-        alone = left.where(_not(partner))
-        if alone is not None:
+        for alone in left.where(_not(partner)):
             sides = (*alone.sides, (partner, False))
             bag.append(replace(alone, columns=(*alone.columns, *nulls), sides=sides))
     return bag
@@ -137,16 +133,13 @@ def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
         several = Compare(">", count, Constant(1, "BIGINT"))
         error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
         shown = [Case(((several, replace(error, type=of.type)),), of, of.type) for of in values]
-        pair = left.beside(right).where(
-            *(
-                folded(Compare(one.operator, over(one.left, left.columns), key))
-                for one, key in zip(node.conditions, found, strict=True)
-            )
+        same = (
+            folded(Compare(one.operator, over(one.left, left.columns), key))
+            for one, key in zip(node.conditions, found, strict=True)
         )
-        if pair is not None:
+        for pair in left.beside(right).where(*same):
             bag.append(pair.showing((*pair.columns[: len(left.columns)], *shown)))
-        rest = left.where(_not(has(t, node, left)))
-        if rest is not None:
+        for rest in left.where(_not(has(t, node, left))):
             bag.append(rest.showing((*rest.columns, *(Constant(None, type_) for type_ in types))))
     return bag
 
@@ -230,9 +223,7 @@ def _among(t: Translation, node: Join, left: Body, conditions: Sequence[Compare]
         for right in t.bag(node.right):
             values = [over(key, right.columns) for key in keys]
             strict = [of for of, sign in zip(values, signs, strict=True) if sign == "=" and nullable(of)]
-            kept = right.where(*(folded(Not(IsNull(of))) for of in strict))
-            if kept is not None:
-                rows.append((kept, values))
+            rows += [(kept, values) for kept in right.where(*(folded(Not(IsNull(of))) for of in strict))]
         return t.head("exists", rows, types=[key.type for key in keys]) if rows else None
 
     alone = _looked_up(t, node.right, conditions, left)
@@ -309,9 +300,7 @@ def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Ex
         if maybe:
             test = folded(Logic("and", tuple(tests)))
             tests = [Case(((test, TRUE),), folded(IsNull(test)), "BOOLEAN")] if nullable(test) else [test]
-        kept = left.beside(right).where(*tests)
-        if kept is not None:
-            rows.append((kept, keys))
+        rows += [(kept, keys) for kept in left.beside(right).where(*tests)]
     if not rows:
         return FALSE
     head = t.head("exists", rows, types=[of.type for of in keys])
@@ -356,8 +345,7 @@ def without(t: Translation, node: Without) -> Bag:
         Compare("<=>", Column(number, type_), Column(number, type_)) for number, type_ in enumerate(types)
     )
     join = Join("SEMI" if node.keeps else "ANTI", node.left, node.right, alike)
-    found = (left.where(_not(has(t, join, left), not node.keeps)) for left in lefts)
-    return [body for body in found if body is not None]
+    return [kept for left in lefts for kept in left.where(_not(has(t, join, left), not node.keeps))]
 
 
 def _by_copies(t: Translation, node: Without, types: Sequence[str]) -> Bag:
@@ -371,18 +359,16 @@ def _by_copies(t: Translation, node: Without, types: Sequence[str]) -> Bag:
             folded(Compare("<=>", one, other))
             for one, other in zip(mine.columns[:-1], theirs.columns[:-1], strict=True)
         ]
-        pair = mine.beside(theirs).where(*same)
         n, m = mine.columns[-1], theirs.columns[-1]
-        assert pair is not None
         number = Call("least" if node.keeps else "-", (n, m), "BIGINT")
-        rows = [(pair, (*mine.columns[:-1], number))]
+        shown = (*mine.columns[:-1], number)
+        rows = [(pair, shown) for pair in mine.beside(theirs).where(*same)]
         if not node.keeps:
             gone = Exists(right.relation, tuple(zip(right.columns[:-1], mine.columns[:-1], strict=True)))
-            rest = mine.where(_not(gone))
-            assert rest is not None
-            rows.append((rest, mine.columns))
-        shown = (*types, "BIGINT")
-        head = t.head("copies", rows, types=shown, bag=True, names=(*names, COPIES), place=node.place)
+            rows += [(rest, mine.columns) for rest in mine.where(_not(gone))]
+        head = t.head(
+            "copies", rows, types=(*types, "BIGINT"), bag=True, names=(*names, COPIES), place=node.place
+        )
         return Head(head.relation, names, tuple(types), head.nullable[:-1])
 
     return [t.read(t.once((node, "copies"), made))]

@@ -184,8 +184,7 @@ def unnested(t: Translation, node: Unnest) -> Bag:
             raise t.refusal(node.place, "unnest() of several lists at once", "one in each SELECT")
         rows = t.read(_places(t, body, lists[0]))
         found, place = rows.columns
-        pair = body.beside(rows).where(Compare("=", lists[0], found))
-        if pair is not None:
+        for pair in body.beside(rows).where(Compare("=", lists[0], found)):
             element = Call("list_extract", (found, place), node.types[0], place=node.place)
             bag.append(pair.showing((*pair.columns[:n_below], element)))
     return bag
@@ -197,11 +196,10 @@ def _places(t: Translation, body: Body, of: Expression) -> Head:
     head = Head(relation, ("list", "place"), (of.type, "BIGINT"), (False, False))
     first = body.where(Not(IsNull(of)), Compare(">", Call("len", (of,), "BIGINT"), Constant(0, "BIGINT")))
     t.rules.shapes[relation] = Shape(head.columns)
-    rows: list[tuple[Body, tuple[Expression, ...]]] = [] if first is None else [(first, (of, _ONE))]
+    rows: list[tuple[Body, tuple[Expression, ...]]] = [(each, (of, _ONE)) for each in first]
     before = t.read(head)
     list_, place = before.columns
     following = Call("+", (place, _ONE), "BIGINT")
     after = before.where(Compare("<", place, Call("len", (list_,), "BIGINT")))
-    if after is not None:
-        rows.append((after, (list_, following)))
+    rows += [(each, (list_, following)) for each in after]
     return t.head("elements", rows, types=head.types, names=head.columns, relation=relation)
