@@ -135,6 +135,7 @@ class Database:
         row_number: str | None = None,
         bag: bool = False,
         not_null: Sequence[str] = (),
+        key: Sequence[str] = (),
     ) -> None:
         """Load a relation, replacing one of the same name.
 
@@ -151,20 +152,22 @@ class Database:
         ``csv``: how a CSV file is written, where that can't be read off the file.  ``row_number="n"`` adds a
         last column ``n``, in which each row of the source has its number, from 0: no two rows are equal then.
         ``bag``: equal rows are kept as often as they are there, and counts and sums take each.
+        ``key``: columns, NOT NULL, in which no two rows agree: a second row of a key is refused, also in
+        transactions, where ``upsert`` replaces the row of a key and ``erase_keys`` takes it away.
 
         ``columns``: a list names columns that have no names, and of a source with names says which to take;
         a mapping gives columns other names, ``{"Order ID": "order_id"}``, and takes all.
 
-        Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError) and
-        then changes nothing; a workspace raises ChangeError for a relation that an installed rule reads, and
-        for a head.
+        Raises DataError (SourceError, UnusableNameError, NullError, UnsupportedTypeError, RangeError,
+        KeyConflictError) and then changes nothing; a workspace raises ChangeError for a relation that an
+        installed rule reads, and for a head.
         """
         from lftj.database.loading import load_relation
 
         self._refuse_load(name)
         self.add(
             load_relation(
-                name, source, columns, self.domains, nulls, progress, csv, row_number, bag, not_null
+                name, source, columns, self.domains, nulls, progress, csv, row_number, bag, not_null, key
             )
         )
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lftj.errors import EqualRowsWarning, SourceError, UnusableNameError
+from lftj.errors import EqualRowsWarning, NullError, SourceError, UnusableNameError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.diagnostics import suggestion, warn_caller
 from lftj.storage.relation import Nulls, Relation
+from lftj.values.domain import null_mask, where_null
 from lftj.values.domains import Domains
 from lftj.values.names import check_relation_name, is_usable, nearest_usable
 from lftj.values.schema import is_wide
@@ -31,17 +32,19 @@ def load_relation(
     row_number: str | None = None,
     bag: bool = False,
     not_null: Sequence[str] = (),
+    key: Sequence[str] = (),
 ) -> Relation:
     """Load a source as relation ``name``.
 
     ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
     ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
     ``bag``: equal rows are kept as often as they are there.  ``not_null``: columns that hold no NULL, beside
-    those whose fields say so.
+    those whose fields say so.  ``key``: columns that tell rows apart.
 
     Rows that equal others are told of by an EqualRowsWarning; the sort that leaves them out has counted them.
 
-    Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError.
+    Raises DataError: UnusableNameError, SourceError, NullError, UnsupportedTypeError, RangeError,
+    KeyConflictError.
     """
     from lftj.files.sources import read_table
 
@@ -61,9 +64,12 @@ def load_relation(
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
     _check_column_names(name, table.column_names)
-    table = _without_nullable(table, not_null)
+    table = _without_nullable(table, not_null, "not_null")
+    if key:
+        table = _without_nullable(table, key, "key")
+        _refuse_key(name, table, key, bag, nulls)
     wide = not bag and is_wide(table.schema.types)
-    relation = Relation.from_table(name, table, domains, nulls, progress, bag, wide)
+    relation = Relation.from_table(name, table, domains, nulls, progress, bag, wide, key)
     if relation.duplicate_rows:
         equal = counted(relation.duplicate_rows, "equal row")
         warn_caller(
@@ -74,16 +80,31 @@ def load_relation(
     return relation
 
 
-def _without_nullable(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def _without_nullable(table: pa.Table, names: Sequence[str], option: str) -> pa.Table:
     """The table with these columns declared NOT NULL."""
     if isinstance(names, str):
-        raise ValueError(f"not_null is {names!r}; it can be a list of columns, as [{names!r}]")
+        raise ValueError(f"{option} is {names!r}; it can be a list of columns, as [{names!r}]")
     for label in names:
         if label not in table.column_names:
             hint = suggestion(str(label), table.column_names)
-            raise SourceError(f"not_null= names {label!r}, and there is no such column{hint}")
+            raise SourceError(f"{option}= names {label!r}, and there is no such column{hint}")
     fields = [field.with_nullable(field.nullable and field.name not in names) for field in table.schema]
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields))
+
+
+def _refuse_key(relation: str, table: pa.Table, key: Sequence[str], bag: bool, nulls: Nulls) -> None:
+    """Raise SourceError or NullError for a key that a relation with these rows can't have."""
+    if bag:
+        raise SourceError(f"relation {relation!r}: bag=True keeps equal rows, key= leaves none: choose one")
+    if twice := [label for place, label in enumerate(key) if label in key[:place]]:
+        raise SourceError(f"key= names {twice[0]!r} twice")
+    for label in key:
+        missing = None if nulls == "drop" else null_mask(table[label])
+        if missing is not None:
+            raise NullError(
+                f"relation {relation!r}, column {label!r}: {where_null(missing)}, and a key has no NULL:"
+                ' pass nulls="drop" to leave such rows out'
+            )
 
 
 def _check_column_names(relation: str, names: Sequence[str]) -> None:

@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at
-from lftj.language.syntax import BinaryOperation, Call, Comparison, Disjunction, Negative, Program
+from lftj.language.syntax import (
+    BinaryOperation,
+    Call,
+    Comparison,
+    Disjunction,
+    Key,
+    Negative,
+    Program,
+    Rule,
+)
 
 if TYPE_CHECKING:
     import lark
@@ -56,10 +65,12 @@ def parse(text: str) -> Program:
     except lark.exceptions.UnexpectedInput as error:
         raise syntax_error(text, error, _grammar()) from None
     try:
-        rules = Reader(text).transform(tree)
+        stated = Reader(text).transform(tree)
     except lark.exceptions.VisitError as error:
         raise error.orig_exc from None
-    program = Program(tuple(without_filters(rules)), text)
+    keys = tuple(one for one in stated if isinstance(one, Key))
+    rules = [one for one in stated if isinstance(one, Rule)]
+    program = Program(tuple(without_filters(rules)), text, keys)
     _refuse_deep_nesting(program)
     return replace(program, rules=tuple(with_bars(with_windows(program.rules, text), text)))
 

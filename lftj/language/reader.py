@@ -33,6 +33,7 @@ from lftj.language.syntax import (
     Disjunction,
     Expression,
     Head,
+    Key,
     Literal,
     Negative,
     Rule,
@@ -81,8 +82,16 @@ class Reader(WindowReader):
 
     # -- program and rules --------------------------------------------------
 
-    def start(self, meta: Any, children: list[Rule]) -> list[Rule]:
+    def start(self, meta: Any, children: list[Rule | Key]) -> list[Rule | Key]:
         return children
+
+    def key(self, meta: Any, children: list[Any]) -> Key:
+        relation, *columns = children
+        self._refuse_twice(columns)
+        return Key(str(relation), tuple(columns), span_of(meta))
+
+    def key_column(self, meta: Any, children: list[Any]) -> ColumnName:
+        return ColumnName(str(children[0]), token_span(children[0]))
 
     def rule(self, meta: Any, children: list[Any]) -> Rule:
         heads, body = children

@@ -334,6 +334,22 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Key:
+    """``key orders(id).``: no two rows of a loaded relation agree in these columns."""
+
+    relation: str
+    columns: tuple[ColumnName, ...]
+    span: Span = _span()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True)
 class Program:
+    """``keys``: what it declares of loaded relations."""
+
     rules: tuple[Rule, ...]
     text: str = field(default="", compare=False, repr=False)
+    keys: tuple[Key, ...] = ()

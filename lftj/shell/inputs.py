@@ -32,6 +32,7 @@ class Inputs:
 
     Attributes:
         names: Of columns, by relation.
+        key: Columns that tell rows apart, by relation.
         types: Of columns of CSV files, by relation.
         csv: How CSV files and lists of edges are written otherwise; None where nothing is said.
         nulls: None where nothing is said: refuse them.
@@ -43,6 +44,7 @@ class Inputs:
     renames: Sequence[tuple[str, str, str]] = ()
     nulls: Nulls | None = None
     columns: Pairs = ()
+    keys: Pairs = ()
     bags: Sequence[str] = ()
     csv_delimiter: str | None = None
     csv_quote: str | None = None
@@ -52,7 +54,8 @@ class Inputs:
     csv_encoding: str | None = None
 
     def __post_init__(self) -> None:
-        self.names = {name: [each.strip() for each in listed.split(",")] for name, listed in self.columns}
+        self.names = _lists(self.columns)
+        self.key = _lists(self.keys)
         self.types: dict[str, dict[str, str]] = {}
         for relation, column, kind in self.csv_types:
             self.types.setdefault(relation, {})[column] = kind
@@ -93,7 +96,9 @@ class Inputs:
 
         ``sql``: the text, or where it is to be read from, in place of rules.
         """
-        found = replace(self, bags=[name for name, _ in self.sources], nulls=self.nulls or "keep")
+        found = replace(
+            self, bags=[name for name, _ in self.sources if name not in self.key], nulls=self.nulls or "keep"
+        )
         if sql is None:
             return found
         is_file = sql == STDIN or sql.endswith(".sql")
@@ -103,6 +108,7 @@ class Inputs:
         """Load the files, and say how many rows were dropped."""
         for option, about in (
             ("--columns", self.names),
+            ("--key", self.key),
             ("--bag", self.bags),
             ("--csv-type", self.types),
         ):
@@ -115,10 +121,16 @@ class Inputs:
                 raise click.UsageError(f"--columns and --rename are both about {name!r}: give one of them")
             source = NamedBytes(path) if is_feed(path) else path
             columns = renamed or self.names.get(name)
-            csv, bag = self._csv_of(name, path), name in self.bags
             try:
                 database.load(
-                    name, source, columns, nulls=self.nulls or "refuse", progress=True, csv=csv, bag=bag
+                    name,
+                    source,
+                    columns,
+                    nulls=self.nulls or "refuse",
+                    progress=True,
+                    csv=self._csv_of(name, path),
+                    bag=name in self.bags,
+                    key=self.key.get(name, ()),
                 )
             except UnusableNameError as error:
                 wanted = "".join(f" --rename '{name}.{old}={new}'" for old, new in error.renames.items())
@@ -144,6 +156,11 @@ class Inputs:
         for name in names:
             if name not in loaded:
                 raise click.UsageError(f"{option} is about {name!r}, which no --load gives")
+
+
+def _lists(said: Pairs) -> dict[str, list[str]]:
+    """The columns that are listed, by relation."""
+    return {name: [each.strip() for each in listed.split(",")] for name, listed in said}
 
 
 def text_of(path: str) -> str:

@@ -102,6 +102,13 @@ COLUMNS = click.option(
     help="The columns of relation NAME, such as edge=src,dst: names for a text file without names, a "
     "choice of those of other files; may be repeated.",
 )
+KEY = click.option(
+    "--key",
+    "keys",
+    type=_assignment("NAME=COLUMNS"),
+    multiple=True,
+    help="Columns of relation NAME in which no two rows agree, such as orders=id; may be repeated.",
+)
 BAG = click.option(
     "--bag",
     "bags",
@@ -152,6 +159,7 @@ SQL_DATA = (
         help="What to do about rows with NULL.  [default: refuse; of SQL keep]",
     ),
     COLUMNS,
+    KEY,
     *CSV_FORMAT,
 )
 """What is loaded for SQL, with all equal rows."""

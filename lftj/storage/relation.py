@@ -34,6 +34,7 @@ from lftj.process.progress import bar
 from lftj.storage.bags import all_copies
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.codes_table import table_of_codes
+from lftj.storage.second_rows import keyed_schema, refuse_second_rows
 from lftj.storage.sorting import first_of_equal, sort_distinct
 from lftj.storage.trie import Trie
 from lftj.storage.wide_columns import WideColumns
@@ -120,6 +121,7 @@ class Relation:
         progress: bool = False,
         bag: bool = False,
         wide: bool = False,
+        key: Sequence[str] = (),
     ) -> Relation:
         """Load a table of at least one column.
 
@@ -127,9 +129,10 @@ class Relation:
         fields are not declared otherwise (``nullable=False``).
         ``bag``: keep each row as often as it is there (:mod:`lftj.storage.bags`).  ``wide``: code columns
         when they are asked for (:mod:`lftj.storage.wide_columns`); what "refuse" refuses is told then.
+        ``key``: columns, declared not nullable, in which no two rows agree.
 
         Raises :class:`~lftj.errors.NullError`, :class:`~lftj.errors.UnsupportedTypeError`,
-        :class:`~lftj.errors.RangeError`; all name relation and column.
+        :class:`~lftj.errors.RangeError`; all name relation and column; KeyConflictError.
         """
         if nulls not in ("refuse", "drop", "keep"):
             raise ValueError(f"nulls is {nulls!r}; it can be 'refuse', 'drop' or 'keep'")
@@ -138,7 +141,7 @@ class Relation:
         if nulls != "drop":
             _refuse_declared(name, table)
         if wide:
-            return cls._of_wide_table(name, table, domains, nulls, progress)
+            return cls._of_wide_table(name, table, domains, nulls, progress).with_key(key)
         kept = None if keep else _rows_without_null(name, table, nulls)
         n_loaded = table.num_rows if kept is None else len(kept)
         columns, codes = [], []
@@ -178,7 +181,7 @@ class Relation:
         relation = cls(name, schema, distinct, table.num_rows - n_loaded, n_loaded - len(distinct[0]))
         relation._first_nan = first_nan
         del lease  # not before the relation holds the codes
-        return relation
+        return relation.with_key(key)
 
     @classmethod
     def _of_wide_table(
@@ -204,6 +207,19 @@ class Relation:
             advance(1.0)
         rows = WideColumns(name, schema, np.arange(n_rows))
         return cls(name, schema, rows, n_read - n_kept, n_kept - n_rows)
+
+    def with_key(self, key: Sequence[str]) -> Relation:
+        """The relation with these columns as its key; itself where they are so already.
+
+        Raises NullError where one of them may be NULL, KeyConflictError where two rows agree in all of them.
+        """
+        if tuple(key) == self.schema.key:
+            return self
+        schema = keyed_schema(self.name, self.schema, key)
+        keyed = Relation(self.name, schema, self.codes, self.dropped_rows, self.duplicate_rows)
+        keyed._first_nan = self._first_nan
+        refuse_second_rows(self.name, schema, keyed.index(schema.key_levels))
+        return keyed
 
     @classmethod
     def from_codes(cls, name: str, schema: Schema, codes: Sequence[np.ndarray]) -> Relation:

@@ -29,6 +29,7 @@ from lftj.storage.first_tuples import first_tuples
 from lftj.storage.index_version import IndexVersion, base_columns
 from lftj.storage.net_weights import changing, present
 from lftj.storage.relation import Relation
+from lftj.storage.second_rows import keyed_schema, refuse_second_rows
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.trie import Trie
@@ -58,6 +59,9 @@ class RelationVersion:
         schema, primary = relation.schema, relation.schema.identity
         self._start(relation.name, schema, primary, np.array(primary, np.int64), relation, {}, Upkeep())
         self.index(primary)
+        if schema.key:
+            self.hold(())
+            self.index_at((schema.key_levels, ()))  # no commit is to wait for it
         schema.hold(self, relation.codes)
 
     @classmethod
@@ -177,12 +181,34 @@ class RelationVersion:
                 found = self._indices.setdefault(key, IndexVersion(trie))
         return found
 
+    @property
+    def key_index(self) -> IndexVersion:
+        """The index that begins with the columns of the relation's key."""
+        return self.index_at((self.schema.key_levels, ()))
+
+    def with_key(self, key: Sequence[str]) -> RelationVersion:
+        """The same tuples with these columns as their key.  O(n).
+
+        Raises NullError where one of them may be NULL, KeyConflictError where two rows agree in all of them.
+        """
+        schema = keyed_schema(self.name, self.schema, key)
+        index = self.index_at((schema.key_levels, ())).compacted()  # its base has no second rows either
+        refuse_second_rows(self.name, schema, index.base)
+        following = RelationVersion.__new__(RelationVersion)
+        with self._lock:
+            known = {**self._indices, (schema.key_levels, ()): index}
+        following._start(self.name, schema, self._primary, self._order, None, known, self._upkeep)
+        following.hold(*self._upkeep.held)
+        schema.hold(following)
+        return following
+
     def hold(self, keys: Collection[IndexKey], read: Collection[int] = ()) -> None:
-        """Of all versions these indices, once they are there, are not given up; others may be.
+        """Of all versions these indices, once they are there, are not given up, nor is that of the key.
 
         ``read``: the columns that installed rules read, by indices or otherwise.
         """
-        self._upkeep.hold(keys, read)
+        of_key = [(self.schema.key_levels, ())] if self.schema.key else []
+        self._upkeep.hold([*keys, *of_key], read)
 
     def aside(self) -> RelationVersion:
         """The same tuples for who looks around: what indices it asks for, no later version of these steps."""
@@ -310,6 +336,9 @@ class RelationVersion:
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
         rows = set(zip(*(column.tolist() for column in list(self.columns())), strict=True))
+        if self.schema.key:
+            refuse_second_rows(self.name, self.schema, self.key_index.base)
+            refuse_second_rows(self.name, self.schema, self.key_index.compacted().base)
         for (columns, equal), index in self._indices.items():
             index.check_invariants()
             agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}

@@ -69,6 +69,11 @@ class Upkeep:
         """These are the indices and columns that installed rules read."""
         self._held, self.read = frozenset(keys), frozenset(read)
 
+    @property
+    def held(self) -> tuple[Collection[IndexKey], Collection[int]]:
+        """What :meth:`hold` was told."""
+        return self._held, self.read
+
     def missing(self, there: Collection[IndexKey]) -> list[IndexKey]:
         """Indices that are held and were asked for, other than those that are there."""
         return [key for key in self._held if key in self._debts and key not in there]

@@ -117,12 +117,15 @@ class Schema:
     ``bag``: the last column numbers the copies of equal rows (:mod:`lftj.storage.bags`); only the engine sees
     it.  ``wide``: the first column is the row's code, which only the engine sees either, and the others are
     coded when they are asked for (:mod:`lftj.storage.wide_columns`); no bag is wide.
+    ``key``: names of columns in which no two rows agree (:mod:`lftj.storage.keyed`); empty where none are
+    declared so.  No bag has a key.
     """
 
     columns: tuple[Column, ...]
     functional: bool = False
     bag: bool = False
     wide: bool = False
+    key: tuple[str, ...] = ()
 
     @cached_property
     def shown(self) -> Schema:
@@ -144,6 +147,28 @@ class Schema:
     def identity(self) -> tuple[int, ...]:
         """Columns in which no two rows agree: all, or of a wide relation the rows' codes."""
         return (0,) if self.wide else tuple(range(len(self.columns)))
+
+    @cached_property
+    def key_numbers(self) -> tuple[int, ...]:
+        """The columns of the key, by number."""
+        numbers = {column.name: number for number, column in enumerate(self.columns)}
+        return tuple(numbers[name] for name in self.key)
+
+    def with_key(self, key: Sequence[str]) -> Schema:
+        """The same with these columns as the key, which so are NOT NULL."""
+        columns = [replace(one, required=True) if one.name in key else one for one in self.columns]
+        return replace(self, columns=tuple(columns), key=tuple(key))
+
+    @cached_property
+    def key_levels(self) -> tuple[int, ...]:
+        """The columns of the index by which a row is found by its key: those of the key come first.
+
+        >>> column = Column("a", ColumnType(Domains().of(pa.int64()), pa.int64()))
+        >>> Schema((column, replace(column, name="id")), key=("id",)).key_levels
+        (1, 0)
+        """
+        numbers = self.key_numbers
+        return (*numbers, *(number for number in self.identity if number not in numbers))
 
     @cached_property
     def declared(self) -> tuple[int, ...]:

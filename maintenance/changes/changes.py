@@ -19,11 +19,11 @@ from lftj.values.domain import NULL_CODE, null_mask, where_null
 from lftj.values.domains import Domains
 from lftj.values.exact_casts import InexactError, converts, exactly
 from lftj.values.kinds import plain_type
-from lftj.values.schema import Schema
+from lftj.values.schema import Column, Schema
 from lftj.values.spelling import spelled
-
-WEIGHT = "weight"
-TXN = "txn"
+from maintenance.changes.labels import op_label, txn_label, weight_label
+from maintenance.changes.operations import operations
+from maintenance.changes.signed import Signed
 
 _INT64 = pa.int64()
 
@@ -49,42 +49,82 @@ def encode_rows(
     return _codes(name, schema, _read(name, _types(schema), source).columns, domains, read)
 
 
+def encode_keys(name: str, schema: Schema, source: Any, domains: Domains) -> Signed:
+    """Keys of a source, in any form that ``load`` takes, as what erases the rows of them."""
+    types = {column: each for column, each in _types(schema).items() if column in schema.key}
+    values = _read(name, {column: types[column] for column in schema.key}, source).columns
+    return _erased(schema, _key_codes(name, schema, values, domains))
+
+
 def encode_zset(
     name: str, schema: Schema, source: Any, domains: Domains, read: Collection[int] = ()
-) -> tuple[Columns, np.ndarray]:
-    """Rows and weights of a source with a ``weight`` column (see :func:`weight_label`), in any place.
+) -> Signed:
+    """Rows of a source with a column ``weight``, or ``op``, in any place (:mod:`maintenance.changes.labels`).
 
-    Raises ChangeError when there is none, or when a weight is not an integer or beyond MOST_WEIGHT.
+    Raises ChangeError when there is none, when a weight is not an integer or beyond MOST_WEIGHT, and for
+    what is no operation (:mod:`maintenance.changes.operations`).
     """
     quick = _plain_table(schema, source)
     if quick is not None:
-        return quick
-    table = _read(name, {**_types(schema), weight_label(schema): pa.int64()}, source)
-    return _encoded(name, schema, table, domains, read)
+        return Signed(*quick)
+    if isinstance(source, list | tuple) and not len(source):
+        source = pa.schema({**_types(schema), weight_label(schema): pa.int64()}).empty_table()
+    return _signed(name, schema, source, domains, read, [])[0]
 
 
 def encode_timed_zset(
     name: str, schema: Schema, source: Any, domains: Domains, read: Collection[int] = ()
-) -> tuple[list[np.ndarray], np.ndarray, pa.ChunkedArray | None]:
-    """The same, and the column ``txn`` (see :func:`txn_label`); None where there is none.
+) -> tuple[Signed, pa.ChunkedArray | None]:
+    """The same, and the column ``txn``; None where there is none.
 
     Raises ChangeError as :func:`encode_zset`, and for a transaction that is NULL.
     """
     label = txn_label(schema)
-    wanted = [*_types(schema), weight_label(schema)]
-    try:
-        table = _with_all_columns(source, wanted)
-    except SourceError as error:
-        raise ChangeError(f"changes of {name!r}: {error}") from None
-    check_columns(name, table.column_names, wanted, [label])
-    columns, weights = _encoded(name, schema, table.select(wanted), domains, read)
+    rows, table = _signed(name, schema, source, domains, read, [label])
     if label not in table.column_names:
-        return columns, weights, None
+        return rows, None
     transactions = table.column(label)
     if transactions.null_count:
         row = int(np.argmax(transactions.is_null().to_numpy()))
         raise ChangeError(f"changes of {name!r}: the {label} of row {row} (counting from 0) is NULL")
-    return columns, weights, transactions
+    return rows, transactions
+
+
+def _signed(
+    name: str,
+    schema: Schema,
+    source: Any,
+    domains: Domains,
+    read: Collection[int],
+    optional: Sequence[str],
+) -> tuple[Signed, pa.Table]:
+    """Rows with weights or operations, and the table that they stand in."""
+    columns, weight, op = list(_types(schema)), weight_label(schema), op_label(schema)
+    try:
+        table = _with_all_columns(source, [*columns, weight])
+    except SourceError as error:
+        raise ChangeError(f"changes of {name!r}: {error}") from None
+    names = table.column_names
+    sign = op if op in names and weight not in names else weight
+    check_columns(name, names, [*columns, sign], optional)
+    if sign == weight:
+        return Signed(*_encoded(name, schema, table.select([*columns, weight]), domains, read)), table
+    weights, resets = operations(name, schema, table.column(op))
+    values, has_row = table.select(columns).columns, weights != 0
+    if has_row.all():
+        return Signed(_codes(name, schema, values, domains, read), weights, resets), table
+    known = [table.column(label) for label in schema.key]
+    erased = _erased(schema, _key_codes(name, schema, known, domains))
+    rows = np.array(erased.columns)
+    rows[:, has_row] = _codes(name, schema, values, domains, read, has_row)
+    return Signed(rows, weights, resets, erased.keys), table
+
+
+def _erased(schema: Schema, keys: np.ndarray) -> Signed:
+    """What erases the rows of some keys."""
+    n = keys.shape[1]
+    rows = np.zeros((len(schema.identity), n), np.int64)
+    return Signed(rows, np.zeros(n, np.int64), np.ones(n, bool), keys)
 
 
 def _encoded(
@@ -112,27 +152,6 @@ def change_table(schema: Schema, columns: Columns, weights: np.ndarray) -> pa.Ta
     weight = array_of_numpy(np.ascontiguousarray(weights, np.int64))
     names = [column.name for column in schema.shown.columns]
     return pa.Table.from_arrays([*shown_values(schema, columns), weight], [*names, weight_label(schema)])
-
-
-def weight_label(schema: Schema) -> str:
-    """The name of the column of weights: ``weight``, or ``weight_`` where the relation has such a column."""
-    return label_beside(WEIGHT, [column.name for column in schema.shown.columns])
-
-
-def txn_label(schema: Schema) -> str:
-    """The name of the column of transactions: ``txn``, or ``txn_`` where the relation has such a column."""
-    return label_beside(TXN, [column.name for column in schema.shown.columns])
-
-
-def label_beside(label: str, names: Sequence[str]) -> str:
-    """``label``, with as many underscores as tell it from all ``names``.
-
-    >>> label_beside("weight", ["a", "weight"])
-    'weight_'
-    """
-    while label in names:
-        label += "_"
-    return label
 
 
 def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None:
@@ -165,7 +184,7 @@ def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] |
     if type(source) is not pa.Table or schema.wide or not schema.shown.is_whole:
         return None
     names = [column.name for column in schema.shown.columns]
-    if source.column_names != [*names, label_beside(WEIGHT, names)]:
+    if source.column_names != [*names, weight_label(schema)]:
         return None
     batches = source.to_batches()
     if len(batches) != 1:
@@ -289,29 +308,59 @@ def _codes(
     values_of: Sequence[pa.ChunkedArray],
     domains: Domains,
     read: Collection[int],
+    taken: np.ndarray | None = None,
 ) -> list[np.ndarray]:
+    """The codes of rows.  ``taken``: bool (n,), which of them; None: all."""
     columns: list[Any] = []
     for number, values in zip(schema.declared, values_of, strict=True):
         declared = schema.columns[number]
         missing = None if _takes_null(schema, number, read) else null_mask(values)
+        if missing is not None and taken is not None:
+            missing = missing & taken if (missing & taken).any() else None
         if missing is not None:
             why = "the column is declared NOT NULL: give a value, or load the relation without that"
-            if not declared.required:
+            if declared.name in schema.key:
+                why = "the column is one of the key: give a value"
+            elif not declared.required:
                 why = 'the relation was loaded without nulls="keep"'
             raise ChangeError(f"changes of {name!r}, column {declared.name!r}: {where_null(missing)}; {why}")
-        domain = declared.type.domain
-        if values.type != declared.type.arrow:
-            values = _cast(name, declared.name, values, declared.type.arrow)
-            domain = domains.of(values.type)
+        if taken is not None:
+            values = values.filter(pa.array(taken))
         if schema.wide:
+            if values.type != declared.type.arrow:
+                values = _cast(name, declared.name, values, declared.type.arrow)
             columns.append(values if values.type == declared.type.arrow else values.cast(declared.type.arrow))
-            continue
-        try:
-            codes = domain.encode_nullable(values) if declared.type.nullable else domain.encode(values)
-        except DataError as error:
-            raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
-        columns.append(np.ascontiguousarray(codes, dtype=np.int64))
+        else:
+            columns.append(_column_codes(name, declared, values, domains))
     return [schema.rows.codes(columns)] if schema.wide else columns
+
+
+def _key_codes(
+    name: str, schema: Schema, values_of: Sequence[pa.ChunkedArray], domains: Domains
+) -> np.ndarray:
+    """The codes of keys, int64 (columns of the key, n)."""
+    codes = []
+    for number, values in zip(schema.key_numbers, values_of, strict=True):
+        declared, missing = schema.columns[number], null_mask(values)
+        if missing is not None:
+            raise ChangeError(
+                f"changes of {name!r}, column {declared.name!r}: {where_null(missing)}; the column is one of"
+                " the key: give a value"
+            )
+        codes.append(_column_codes(name, declared, values, domains))
+    return np.array(codes)
+
+
+def _column_codes(name: str, declared: Column, values: pa.ChunkedArray, domains: Domains) -> np.ndarray:
+    domain = declared.type.domain
+    if values.type != declared.type.arrow:
+        values = _cast(name, declared.name, values, declared.type.arrow)
+        domain = domains.of(values.type)
+    try:
+        codes = domain.encode_nullable(values) if declared.type.nullable else domain.encode(values)
+    except DataError as error:
+        raise type(error)(f"changes of {name!r}, column {declared.name!r}: {error}") from None
+    return np.ascontiguousarray(codes, dtype=np.int64)
 
 
 def _cast(name: str, column: str, values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

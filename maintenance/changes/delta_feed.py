@@ -34,7 +34,7 @@ from lftj.storage.relation import Nulls
 from lftj.storage.signed_rows import Columns
 from lftj.values.domain import without_views
 from lftj.values.domains import Domains
-from maintenance.changes.changes import TXN, WEIGHT, label_beside
+from maintenance.changes.labels import TXN, WEIGHT, label_beside
 from maintenance.changes.set_changes import NetFeed, counts_of, net_change
 
 if TYPE_CHECKING:

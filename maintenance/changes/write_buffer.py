@@ -26,6 +26,7 @@ from lftj.storage.wide_columns import WideColumns
 from lftj.storage.zset import Weighted
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
+from maintenance.changes.signed import Signed
 
 FEW_ROWS = 1 << 10
 """Batches of at most this many rows wait as they came."""
@@ -69,6 +70,10 @@ class WriteBuffer:
         if len(self._batches) > FEW_BATCHES:
             self._add_up()
 
+    def take(self, rows: Signed) -> None:
+        """Add rows as they were read."""
+        self.stage(rows.columns, rows.weights)
+
     def zset(self) -> tuple[Columns, np.ndarray]:
         """Sorted distinct tuples whose weights add up to something else than 0."""
         if self._tables is None:
@@ -97,8 +102,8 @@ class WriteBuffer:
     def net(self, version: RelationVersion) -> Change:
         """What the staged changes do to a version.
 
-        Raises TransactionError if its relation was loaded anew since they were staged, and ChangeError for a
-        NULL in a column that a rule reads that was installed since.
+        Raises TransactionError if its relation was loaded anew since they were staged, ChangeError for a NULL
+        in a column that a rule reads that was installed since, and KeyConflictError.
         """
         if version.schema is not self.schema:
             raise TransactionError(
@@ -107,12 +112,17 @@ class WriteBuffer:
         if self.schema.bag:
             columns, signs = bag_change(version, *self.zset())
             return Change(columns, signs, max(0, self.staged_rows - len(signs)))
-        columns, signs = version.change_by(*self.zset())
+        columns, signs, no_changes = self._changing(version)
         if not self.schema.wide:
-            return Change(columns, signs, self.staged_rows - len(signs))
+            return Change(columns, signs, no_changes)
         changed = WideColumns(version.name, self.schema, columns[0])
         _refuse_null(version.name, changed, version.read_columns - self.read)
-        return Change(changed, signs, self.staged_rows - len(signs))
+        return Change(changed, signs, no_changes)
+
+    def _changing(self, version: RelationVersion) -> tuple[np.ndarray, np.ndarray, int]:
+        """The tuples that come and go, 1 or -1 for each, and how many staged ones change nothing."""
+        columns, signs = version.change_by(*self.zset())
+        return columns, signs, self.staged_rows - len(signs)
 
 
 def _refuse_null(name: str, columns: WideColumns, numbers: Iterable[int]) -> None:

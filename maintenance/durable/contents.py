@@ -7,10 +7,11 @@ taken again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from maintenance.durable.definitions import Definition, following
-from maintenance.durable.entries import Changed, Entry, Loaded
+from maintenance.durable.entries import Changed, Entry, Installed, Loaded
 from maintenance.durable.manifest import Manifest
 from maintenance.heads.strategies import DEFAULT
 
@@ -44,6 +45,8 @@ class Contents:
         elif isinstance(entry, Changed):
             self.changed.update(dict.fromkeys(entry.changes, number))
         else:
+            for name, key in entry.keys.items() if isinstance(entry, Installed) else ():
+                self.relations[name] = replace(self.relations[name], key=tuple(key))
             self.definitions = following(self.definitions, entry, DEFAULT, number)
 
     def written(self, loaded: Loaded, before: Loaded, number: int) -> None:

@@ -37,6 +37,7 @@ class Loaded:
     """A base relation was loaded; the counts are those of :class:`lftj.storage.relation.Relation`.
 
     ``keeps_null``: whether its columns may hold NULL.  ``bag``: the file has equal rows, and all count.
+    ``key``: columns that tell rows apart.
     """
 
     relation: str
@@ -46,6 +47,7 @@ class Loaded:
     duplicate_rows: int = 0
     keeps_null: bool = False
     bag: bool = False
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Changed:
 class Installed:
     """A program was installed, as :meth:`maintenance.Workspace.install` was called; ``heads``: all it keeps.
 
+    ``keys``: those that it declares of base relations.
+
     ``results``: those that are wanted, where not all are; ``choices``: what was chosen for the others
     (:mod:`lftj.rewriting.demand_choices`).
     """
@@ -77,6 +81,7 @@ class Installed:
     max_rounds: int = 0
     results: Sequence[str] = field(default_factory=list)
     choices: Mapping[str, Any] | None = None
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def wanted(self) -> Results | None:
@@ -140,7 +145,7 @@ def entry_of(content: bytes | memoryview) -> Entry:
 def plain_entry(kind: type[Any], fields: dict[str, Any]) -> Any:
     """An entry without tables, of its fields as JSON has them."""
     if kind is Loaded:
-        fields = {**fields, "file": DataFile(**fields["file"])}
+        fields = {**fields, "file": DataFile(**fields["file"]), "key": tuple(fields.get("key", ()))}
     elif kind is Uninstalled:
         fields = {"heads": tuple(fields["heads"])}
     return kind(**fields)

@@ -1,7 +1,7 @@
 """Change files and feeds: rows with weights, in transactions, as a stream (docs/shell.md).
 
-A change file has the columns of its relation, ``weight``, and optionally
-``txn``, in any order.  Where the relation has a column of such a name itself,
+A change file has the columns of its relation, ``weight`` or ``op`` (:mod:`maintenance.changes.operations`),
+and optionally ``txn``, in any order.  Where the relation has a column of such a name itself,
 the file's own has underscores behind it: ``weight_``, ``txn_``.
 
 Invariants
@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lftj.errors import ChangeError
 from lftj.files.csv_options import CsvOptions
@@ -34,7 +35,9 @@ from lftj.files.file_stream import FileStream
 from lftj.files.incoming import feed_name, is_feed
 from lftj.storage.relation import Nulls
 from lftj.values.schema import Schema
-from maintenance.changes.changes import TXN, check_columns, txn_label, weight_label
+from maintenance.changes.changes import check_columns
+from maintenance.changes.labels import TXN, op_label, txn_label, weight_label
+from maintenance.changes.operations import BY_KEY
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class TransactionId:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one file for one transaction: the relation's columns and the weight."""
+    """Rows of one file for one transaction: the relation's columns and the weight or operation."""
 
     file: ChangeFile
     transaction: TransactionId | None
@@ -86,10 +89,10 @@ class ChangeFile:
         self._drop = nulls == "drop" and not schema.keeps_null
         self._columns = [column.name for column in schema.shown.columns]
         self._nullable = {column.name for column in schema.shown.columns if column.type.nullable}
-        self._weight = weight_label(schema)
-        self._txn = txn_label(schema)
+        self._key = schema.key
+        self._weight, self._op, self._txn = weight_label(schema), op_label(schema), txn_label(schema)
         types = {column.name: column.type.arrow for column in schema.shown.columns}
-        types[self._weight] = pa.int64()
+        types |= {self._weight: pa.int64(), self._op: pa.string()}
         self._stream = Feed(path, types, csv) if is_feed(path) else FileStream(path, types, csv)
         try:
             self._check_columns()
@@ -128,13 +131,14 @@ class ChangeFile:
         for name in names:
             if names.count(name) > 1:
                 raise ChangeError(f"{self.path}: two columns are named {name!r}")
+        self._sign = self._op if self._op in names and self._weight not in names else self._weight
         try:
-            check_columns(self.relation, names, [*self._columns, self._weight], [self._txn])
+            check_columns(self.relation, names, [*self._columns, self._sign], [self._txn])
         except ChangeError as error:
             raise ChangeError(f"{self.path}: {error}") from None
-        weight = self._stream.schema.field(self._weight).type
-        if not pa.types.is_integer(weight):
-            raise ChangeError(f"{self.path}: the weight is of type {weight}, not an integer")
+        sign = self._stream.schema.field(self._sign).type
+        if self._sign == self._weight and not pa.types.is_integer(sign):
+            raise ChangeError(f"{self.path}: the weight is of type {sign}, not an integer")
 
     def _type_of_transactions(self) -> pa.DataType | None:
         """The type that ``txn`` is read as: null where no row has a value; None without the column."""
@@ -165,7 +169,7 @@ class ChangeFile:
                     yield Part(self, last, self._nothing, is_last=True)
                 is_over = True
                 continue
-            rows = batch.select([*self._columns, self._weight])
+            rows = batch.select([*self._columns, self._sign])
             has_nulls = any(values.null_count for values in rows.columns)
             if self.transaction_type is None:
                 yield Part(self, None, self._without_nulls(rows, n_rows, None) if has_nulls else rows)
@@ -197,7 +201,7 @@ class ChangeFile:
     @property
     def _nothing(self) -> pa.RecordBatch:
         schema = self._stream.schema
-        fields = [schema.field(name) for name in (*self._columns, self._weight)]
+        fields = [schema.field(name) for name in (*self._columns, self._sign)]
         return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
     def _transaction_values(self, batch: pa.RecordBatch, first_row: int) -> pa.Array:
@@ -213,16 +217,29 @@ class ChangeFile:
     def _without_nulls(
         self, rows: pa.RecordBatch, first_row: int, transaction: TransactionId | None
     ) -> pa.RecordBatch:
+        left_out, whole = np.zeros(rows.num_rows, bool), self._whole(rows)
         for name, values in zip(rows.schema.names, rows.columns, strict=True):
-            if values.null_count and name not in self._nullable and not (self._drop and name != self._weight):
-                row = first_row + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            if not values.null_count or name in self._nullable:
+                continue
+            missing = values.is_null().to_numpy(zero_copy_only=False)
+            if name not in (*self._key, self._sign):
+                missing = missing & whole
+            if missing.any() and not (self._drop and name != self._sign):
+                row = first_row + int(np.argmax(missing))
                 place = "" if transaction is None else f", transaction {transaction}"
                 raise ChangeError(f"{self.path}: row {row} (counting from 0){place}: {name} is NULL")
-        if not self._drop:
+            left_out |= missing
+        if not left_out.any():
             return rows
-        kept = rows.drop_null()
-        self.dropped_rows += rows.num_rows - kept.num_rows
-        return kept
+        self.dropped_rows += int(np.count_nonzero(left_out))
+        return rows.filter(pa.array(~left_out))
+
+    def _whole(self, rows: pa.RecordBatch) -> np.ndarray:
+        """Of which rows all columns count, and not the key alone."""
+        if not self._key or self._sign != self._op:
+            return np.ones(rows.num_rows, bool)
+        by_key = pc.is_in(rows.column(self._sign).cast(pa.string()), value_set=pa.array(BY_KEY))
+        return ~by_key.to_numpy(zero_copy_only=False)
 
 
 def merged_transactions(

@@ -20,7 +20,7 @@ from typing import IO
 import pyarrow as pa
 
 from lftj.files import sink
-from maintenance.changes.changes import TXN, label_beside
+from maintenance.changes.labels import TXN, label_beside
 from maintenance.shell.change_files import TransactionId
 from maintenance.shell.options import STDOUT
 from maintenance.stats import TransactionStats

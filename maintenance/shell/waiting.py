@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from maintenance.changes.changes import txn_label
+from maintenance.changes.labels import txn_label
 
 if TYPE_CHECKING:
     from maintenance.shell.change_files import Part, TransactionId

@@ -17,7 +17,7 @@ from lftj.errors import ChangeError, SqlError
 from lftj.sql.reading.binder import Binder, quoted
 from lftj.statements.kinds import known_duckdb
 from lftj.values.schema import Schema
-from maintenance.changes.changes import weight_label
+from maintenance.changes.labels import weight_label
 from maintenance.sql.parts import INCOMING, Deletion, Insertion, Part, Parts, Update, parts_of
 
 _GOING = "going rows"

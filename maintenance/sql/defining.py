@@ -104,12 +104,12 @@ def _create_table(sql: str, create: Any, workspace: Defining) -> None:
             raise UnsupportedSqlError("columns of CREATE TABLE AS are named in its SELECT")
         workspace.load(name, workspace.sql(_behind_as(sql)), bag=True, nulls="keep")
         return
-    table, not_null = _declared(sql, name)
-    workspace.load(name, table, bag=True, nulls="keep", not_null=not_null)
+    table, not_null, key = _declared(sql, name)
+    workspace.load(name, table, bag=not key, nulls="keep", not_null=not_null, key=key)
 
 
-def _declared(sql: str, name: str) -> tuple[pa.Table, list[str]]:
-    """The table that a CREATE TABLE makes, empty, and its columns that are NOT NULL."""
+def _declared(sql: str, name: str) -> tuple[pa.Table, list[str], list[str]]:
+    """The table that a CREATE TABLE makes, empty, its columns that are NOT NULL, and those of its key."""
     duckdb = known_duckdb()
     with duckdb.connect(config={"threads": 1}) as connection:
         try:
@@ -123,8 +123,9 @@ def _declared(sql: str, name: str) -> tuple[pa.Table, list[str]]:
         defaults = connection.execute(
             "select column_name from duckdb_columns() where column_default is not null and not internal"
         ).fetchall()
-    other = sorted({kind for kind, _ in constraints if kind != "NOT NULL"})
+    keys = [columns for kind, columns in constraints if kind == "PRIMARY KEY"]
+    other = sorted({kind for kind, _ in constraints} - {"NOT NULL", "PRIMARY KEY"})
     other += [f"DEFAULT of {column}" for (column,) in defaults]
     if other:
         raise UnsupportedSqlError(f"{', '.join(other)} of table {name!r} would not be kept: leave it out")
-    return found, [column for _, columns in constraints for column in columns]
+    return found, [column for _, columns in constraints for column in columns], keys[0] if keys else []

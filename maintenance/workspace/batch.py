@@ -31,7 +31,7 @@ from typing import Any, overload
 import numpy as np
 
 from indices.compile_time import seconds_without_compiling
-from lftj.errors import DataError, EvaluationError, LftjError
+from lftj.errors import DataError, EvaluationError, KeyConflictError, LftjError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.rewriting.guard import Spans
@@ -157,10 +157,14 @@ class BatchCommit(Commit):
         self._way_back = False
         """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
-            change = rows.net(name, state.base_version(name))
+            try:
+                change = rows.net(name, state.base_version(name))
+            except KeyConflictError as error:
+                number = applied.transactions[error.time]
+                raise KeyConflictError(f"transaction {number}: {error}") from None
             inserted = int(np.count_nonzero(change.signs > 0))
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
-            self.stats.no_changes[name] = len(rows.weights) - len(change)
+            self.stats.no_changes[name] = max(0, len(rows) - len(change))
             if len(change):
                 self._timed[name] = change
 

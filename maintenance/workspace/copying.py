@@ -41,7 +41,8 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
             if name not in state.heads:
                 schema = version.schema
                 file = write_rows(disk, part, name, schema.as_declared(RelationTable(version).table))
-                loaded = Loaded(name, file, schema.functional, keeps_null=schema.keeps_null, bag=schema.bag)
+                keeps_null, bag, key = schema.keeps_null, schema.bag, schema.key
+                loaded = Loaded(name, file, schema.functional, keeps_null=keeps_null, bag=bag, key=key)
                 relations.append(loaded)
         manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions)
         begin_folder(disk, part, manifest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lftj.language.body import Wanted
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
@@ -18,21 +20,35 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
     assert published.store is not None
     schema = relation.schema
     file = published.store.write_rows(relation.name, schema.as_declared(relation.to_table()))
-    dropped, duplicate = relation.dropped_rows, relation.duplicate_rows
-    return Loaded(relation.name, file, schema.functional, dropped, duplicate, schema.keeps_null, schema.bag)
+    return Loaded(
+        relation.name,
+        file,
+        schema.functional,
+        relation.dropped_rows,
+        relation.duplicate_rows,
+        schema.keeps_null,
+        schema.bag,
+        schema.key,
+    )
 
 
-def installed_entry(program: Program, wishes: Wishes, replace: bool, wanted: Wanted | None) -> Installed:
-    """A program was installed, or what is wanted of it and what that needs."""
+def installed_entry(
+    program: Program,
+    wishes: Wishes,
+    replace: bool,
+    wanted: Wanted | None,
+    keys: Mapping[str, Sequence[str]],
+) -> Installed:
+    """A program was installed, or what is wanted of it and what that needs; ``keys``: that it declares."""
     strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
     order = {head: list(variables) for head, variables in wishes.order.items()}
     limits = dict(wishes.sensitivity_bytes)
     heads = list(dict.fromkeys(head.relation for rule in program.rules for head in rule.heads))
     fields = program.text, heads, strategy, replace, limits, order, wishes.max_rounds
     if wanted is None:
-        return Installed(*fields)
+        return Installed(*fields, keys=keys)
     kept = [name for name in heads if name in wanted.results or name in wanted.others]
-    return Installed(fields[0], kept, *fields[2:], list(wanted.results), wanted.choices)
+    return Installed(fields[0], kept, *fields[2:], list(wanted.results), wanted.choices, keys)
 
 
 def strategy_entry(before: State, following: State, strategy: str) -> StrategySet:

@@ -34,7 +34,7 @@ from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
-from maintenance.changes.changes import TXN, label_beside, weight_label
+from maintenance.changes.labels import TXN, label_beside, weight_label
 from maintenance.durable.entries import Changed
 from maintenance.durable.reading import read_changes
 from maintenance.workspace.recovery import Recoverable
@@ -143,7 +143,7 @@ def _relation_of(name: str, version: RelationVersion, domains: Domains) -> Relat
     nulls: Nulls = "keep" if version.schema.keeps_null else "refuse"
     like = version.schema
     rows = like.as_declared(RelationTable(version).table)
-    relation = Relation.from_table(name, rows, domains, nulls, bag=like.bag, wide=like.wide)
+    relation = Relation.from_table(name, rows, domains, nulls, bag=like.bag, wide=like.wide, key=like.key)
     schema = replace(relation.schema, functional=like.functional)
     return Relation(name, schema, relation.codes)
 

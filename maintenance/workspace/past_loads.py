@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lftj.errors import CursorError, DamagedFolderError
-from maintenance.changes.changes import weight_label
+from maintenance.changes.labels import weight_label
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Loaded
 from maintenance.durable.manifest import newest_manifest

@@ -11,7 +11,7 @@ reading it and of one transaction with what changed since.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,6 +19,8 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from lftj.errors import DurabilityError, LftjError
+from lftj.language.parser import parse
+from lftj.language.syntax import ColumnName, Key, Program
 from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
@@ -26,6 +28,7 @@ from lftj.values.schema import is_wide
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import FoundFolder
+from maintenance.heads.strategies import DEFAULT
 from maintenance.workspace.batch import Applied
 from maintenance.workspace.image_cache import read_cache
 from maintenance.workspace.transaction import Transaction
@@ -92,6 +95,9 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
         for _, entry in found.entries(found.manifest.number):
             if isinstance(entry, Loaded | Changed):
                 replay.take(entry)
+    keys = {loaded.relation: loaded.key for loaded in found.contents.relations.values() if loaded.key}
+    if keys:
+        workspace.install(Program((), keys=keys_of(keys)), DEFAULT)
     for definition in found.contents.definitions:
         try:
             workspace.install(
@@ -142,7 +148,8 @@ class Replay:
                 "max_rounds": entry.max_rounds,
                 "results": entry.wanted,
             }
-            self._workspace.install(entry.text, entry.strategy, **options)
+            tree = replace(parse(entry.text), keys=keys_of(entry.keys))
+            self._workspace.install(tree, entry.strategy, **options)
         elif isinstance(entry, Uninstalled):
             self._workspace.uninstall(*entry.heads)
         elif isinstance(entry, StrategySet):
@@ -166,10 +173,16 @@ class Replay:
             self._transaction.roll_back()
 
 
+def keys_of(keys: Mapping[str, Sequence[str]]) -> tuple[Key, ...]:
+    """Keys by relation, as a program declares them."""
+    return tuple(Key(name, tuple(ColumnName(column) for column in key)) for name, key in keys.items())
+
+
 def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
     """A relation with rows, as it was loaded."""
     nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
     wide = not loaded.bag and is_wide(rows.schema.types)
-    relation = Relation.from_table(loaded.relation, rows, domains, nulls, bag=loaded.bag, wide=wide)
+    name, key = loaded.relation, loaded.key
+    relation = Relation.from_table(name, rows, domains, nulls, bag=loaded.bag, wide=wide, key=key)
     schema = replace(relation.schema, functional=loaded.functional)
-    return Relation(loaded.relation, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)
+    return Relation(name, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -5,7 +5,7 @@ Cost: one sort of the rows, and one look-up of each in its relation's version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,36 +15,41 @@ import pyarrow.compute as pc
 
 from lftj.errors import ChangeError, TransactionError
 from lftj.storage.bags import timed_bag_change
+from lftj.storage.keyed import Events, keyed_change
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from maintenance.changes.changes import encode_timed_zset
+from maintenance.changes.keyed_buffer import events_of
+from maintenance.changes.signed import Signed
 from maintenance.changes.timed_change import TimedChange, starts_of, timed
 
 
 @dataclass(frozen=True, eq=False)
 class StagedRows:
-    """Signed rows of one relation: int64 columns, the number of each row's transaction, and its weight.
-
-    Of a wide relation the columns are one, the rows' codes.
-    """
+    """Rows of changes of one relation, and the number of each one's transaction."""
 
     schema: Schema
-    columns: Sequence[np.ndarray]
+    rows: Signed
     times: np.ndarray
-    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times)
 
     def net(self, name: str, version: RelationVersion) -> TimedChange:
         """What the rows do to a version, time after time, as each transaction by itself would.
 
-        Raises TransactionError if the relation was loaded anew since they were read.
+        Raises TransactionError if the relation was loaded anew since they were read, and of one with a key
+        KeyConflictError, whose ``time`` is that of the transaction.
         """
         if version.schema is not self.schema:
             raise TransactionError(
                 f"{name!r} was loaded anew while changes to it were read: apply them again"
             )
-        rows, times, weights = timed(self.columns, self.times, self.weights)
+        if self.schema.key:
+            return self._keyed(name, version)
+        rows, times, weights = timed(self.rows.columns, self.times, self.rows.weights)
         if not len(weights):
             return TimedChange(np.empty((len(self.schema.columns), 0), np.int64), times, weights)
         if self.schema.bag:
@@ -59,6 +64,15 @@ class StagedRows:
         if self.schema.wide:
             changed = _with_read_columns(version, changed[0])
         return TimedChange(changed, times[changes], signs)
+
+    def _keyed(self, name: str, version: RelationVersion) -> TimedChange:
+        events = events_of(name, self.schema, self.rows)
+        order = np.argsort(self.times, kind="stable")
+        change = keyed_change(
+            version, Events(*(each.take(order, axis=-1) for each in events)), self.times[order]
+        )
+        rows = _with_read_columns(version, change.rows[0]) if self.schema.wide else change.rows
+        return TimedChange(rows, change.times, change.signs)
 
 
 def _with_read_columns(version: RelationVersion, rows: np.ndarray) -> np.ndarray:
@@ -95,9 +109,9 @@ def read_batch(
     else:
         values = pa.chunked_array([chunk for column in columns for chunk in column.chunks]).unique().sort()
     staged = {}
-    for name, (schema, codes, weights, column) in read.items():
-        times = np.zeros(len(weights), np.int64)
+    for name, (schema, rows, column) in read.items():
+        times = np.zeros(len(rows.weights), np.int64)
         if column is not None:
             times = pc.index_in(column, value_set=values).to_numpy().astype(np.int64)
-        staged[name] = StagedRows(schema, codes, times, weights)
+        staged[name] = StagedRows(schema, rows, times)
     return values.to_pylist(), staged

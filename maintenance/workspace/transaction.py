@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from lftj.errors import TransactionError
+from lftj.errors import ChangeError, TransactionError
 from lftj.process.interrupts import interruptible
 from lftj.storage.relation_version import RelationVersion
-from lftj.storage.signed_rows import Columns
 from lftj.values.collector import Lease
 from lftj.values.domains import Domains
-from maintenance.changes.changes import encode_rows, encode_zset
+from maintenance.changes.changes import encode_keys, encode_rows, encode_zset
 from maintenance.changes.head_changes import Changes, Outstanding
+from maintenance.changes.keyed_buffer import KeyedBuffer
+from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
@@ -101,9 +102,45 @@ class Transaction:
 
     @interruptible()
     def apply(self, relation: str, zset: Any) -> None:
-        """Stage a table with a ``weight`` column: positive to insert, negative to erase."""
+        """Stage a table with a ``weight`` column: positive to insert, negative to erase.
+
+        In its place a column ``op`` may say what happens: ``I``, ``U``, ``D`` of the row; Debezium's ``c``,
+        ``u``, ``d``, ``r``; Delta's ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
+        """
         buffer, read = self._buffer(relation)
-        self._add(buffer, *encode_zset(relation, buffer.schema, zset, self._workspace.domains, read))
+        self._add(buffer, encode_zset(relation, buffer.schema, zset, self._workspace.domains, read))
+
+    @interruptible()
+    def upsert(self, relation: str, source: Any) -> None:
+        """Stage rows, in any form that ``load`` takes, each in place of the row of its key, if there is one.
+
+        What the transaction has staged of the key before counts as there; of two rows of one key the later
+        one stays.  Raises ChangeError for a relation without a key.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("orders", {"id": [1, 2], "state": ["new", "new"]}, key=["id"])
+            >>> with ws.transaction() as tx:
+            ...     tx.upsert("orders", [(2, "paid"), (3, "new")])
+            ...     tx.erase_keys("orders", [(1,)])
+            >>> sorted(ws["orders"])
+            [(2, 'paid'), (3, 'new')]
+        """
+        buffer, read = self._keyed_buffer(relation, "upsert")
+        columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
+        n = len(columns[0])
+        self._add(buffer, Signed(columns, np.ones(n, np.int64), np.ones(n, bool)))
+
+    @interruptible()
+    def erase_keys(self, relation: str, keys: Any) -> None:
+        """Stage the erasure of the rows of some keys: tuples, or columns of the key, in any form of ``load``.
+
+        A key that is not there is no change; ``stats.no_changes`` counts it.  Raises ChangeError for a
+        relation without a key.
+        """
+        buffer, _ = self._keyed_buffer(relation, "erase_keys")
+        self._add(buffer, encode_keys(relation, buffer.schema, keys, self._workspace.domains))
 
     @interruptible()
     def sql(self, text: Any, params: Any = None, *, dialect: str | None = None) -> pa.Table:
@@ -175,12 +212,12 @@ class Transaction:
         columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
         weights = np.empty(len(columns[0]), np.int64)
         weights.fill(weight)
-        self._add(buffer, columns, weights)
+        self._add(buffer, Signed(columns, weights))
 
-    def _add(self, buffer: WriteBuffer, columns: Columns, weights: np.ndarray) -> None:
+    def _add(self, buffer: WriteBuffer, rows: Signed) -> None:
         """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""
         try:
-            buffer.stage(columns, weights)
+            buffer.take(rows)
         except BaseException:
             self.roll_back()
             raise
@@ -195,9 +232,20 @@ class Transaction:
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
-            buffer = self._buffers[relation] = WriteBuffer(version.schema, version.read_columns)
+            schema, its = version.schema, version.read_columns
+            buffer = KeyedBuffer(relation, schema, its) if schema.key else WriteBuffer(schema, its)
+            self._buffers[relation] = buffer
         buffer.read &= version.read_columns
         return buffer, version.read_columns
+
+    def _keyed_buffer(self, relation: str, asked: str) -> tuple[WriteBuffer, Collection[int]]:
+        buffer, read = self._buffer(relation)
+        if not buffer.schema.key:
+            raise ChangeError(
+                f"{asked} of {relation!r}, which has no key: load it with key=[...], or insert and erase"
+                " whole rows"
+            )
+        return buffer, read
 
     def __enter__(self) -> Transaction:
         self._refuse_ended()

@@ -59,6 +59,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, CLOSURE, "stages"),
         partial(_maintain, SHORTEST, "stages"),
         _batch,
+        _keyed,
         _sums,
         _thresholds,
         _rare,
@@ -91,6 +92,14 @@ def _batch() -> None:
     with workspace.transaction() as transaction:
         transaction.apply("edge", pa.table({"src": [7], "dst": [8], "weight": [1]}))
     workspace.verify()
+
+
+def _keyed() -> None:
+    workspace = Workspace()
+    workspace.load("edge", [(1, 2), (2, 3)], columns=["src", "dst"], key=["src"])
+    for source in (1, 2):
+        with workspace.transaction() as transaction:
+            transaction.upsert("edge", [(source, 5)])
 
 
 def _sums() -> None:

@@ -57,6 +57,7 @@ from maintenance.workspace.installing import (
     Wishes,
     is_installed,
     shown_bar,
+    with_keys,
     with_rules,
     with_strategy,
     without_heads,
@@ -203,6 +204,8 @@ class Workspace(SqlViews):
         these need of them, where that spares most of the work by the sizes that relations have now;
         `explain_maintenance` says so.  Heads that no result needs are not kept.
 
+        ``key orders(id).`` among the rules gives a loaded relation a key, as ``key=["id"]`` of `load` does.
+
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done, unless
         other heads are kept for some keys by now.
@@ -214,9 +217,14 @@ class Workspace(SqlViews):
         limits, orders = dict(sensitivity_bytes or {}), dict(order or {})
         wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds, wanted_results(results))
         with self._published.lock:
-            state = self._published.changeable()
+            before = self._published.changeable()
+            state, keys = with_keys(before, tree), {key.relation: key.names for key in tree.keys}
+            if keys and not tree.rules:
+                if state is not before:
+                    self._published.change_heads(state, installed_entry(tree, wishes, False, None, keys))
+                return
             wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains)
-            if gone and is_installed(state, checked, wishes):
+            if gone and state is before and is_installed(state, checked, wishes):
                 return
             following = with_rules(
                 without_heads(state, gone),
@@ -227,7 +235,9 @@ class Workspace(SqlViews):
                 partial(shown_bar, progress=progress),
             )
             following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
-            self._published.change_heads(following, installed_entry(tree, wishes, replace, checked.wanted))
+            self._published.change_heads(
+                following, installed_entry(tree, wishes, replace, checked.wanted, keys)
+            )
         self.domains.collector.settle_new()
 
     @interruptible()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import NullError
-from maintenance.changes.changes import WEIGHT, label_beside
+from maintenance.changes.labels import WEIGHT, label_beside
 
 
 def weight_of(schema: pa.Schema) -> str:

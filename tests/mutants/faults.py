@@ -42,6 +42,7 @@ SENSITIVITY = ("indices/test_sensitivity.py",)
 CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
+KEYED = ("storage/test_keyed.py",)
 BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
@@ -738,9 +739,52 @@ FAULTS = (
     Fault(
         "a bag comes back from a folder as a set",
         "maintenance/workspace/entries.py",
-        "schema.keeps_null, schema.bag)",
-        "schema.keeps_null)",
+        "        schema.bag,\n",
+        "        False,\n",
         BAGS,
+    ),
+    # -- tables with a key -------------------------------------------------------------------
+    Fault(
+        "what stands before the reset of a key counts",
+        "lftj/storage/keyed.py",
+        "    counted = places >= last[of_step]\n",
+        "    counted = places >= 0\n",
+        KEYED,
+    ),
+    Fault(
+        "a row that is upserted as it is goes",
+        "lftj/storage/keyed.py",
+        "                stays = weights[entry] > 0\n",
+        "                stays = weights[entry] > 1\n",
+        KEYED,
+    ),
+    Fault(
+        "a row stays beside the one that comes",
+        "lftj/storage/keyed.py",
+        "        if stays and came >= 0:\n",
+        "        if stays and came >= 0 and resets[step]:\n",
+        KEYED,
+    ),
+    Fault(
+        "of a run the last row of a key is not read",
+        "lftj/storage/keyed.py",
+        "            for place in range(start, end):\n",
+        "            for place in range(start, max(start + 1, end - 1)):\n",
+        KEYED,
+    ),
+    Fault(
+        "a relation that gets a key has second rows in the base",
+        "lftj/storage/relation_version.py",
+        "index = self.index_at((schema.key_levels, ())).compacted()",
+        "index = self.index_at((schema.key_levels, ()))",
+        ("language/test_declared_keys.py",),
+    ),
+    Fault(
+        "a table comes back from a folder without its key",
+        "maintenance/workspace/recovery.py",
+        "    name, key = loaded.relation, loaded.key\n",
+        "    name, key = loaded.relation, ()\n",
+        ("maintenance/workspace/test_keyed_kept.py",),
     ),
     Fault(
         "copies that nobody has count below none",

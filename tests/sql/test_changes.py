@@ -341,7 +341,7 @@ def test_definitions() -> None:
     assert ws.views == {}
     for text, words in {
         "create table t (a bigint)": "is there already",
-        "create table x (a bigint primary key)": "PRIMARY KEY",
+        "create table x (a bigint unique)": "UNIQUE",
         "create table x (a bigint default 1)": "DEFAULT of a",
         "create table x (a nosuch)": "nosuch",
         "create view x as select nope from t": "nope",

@@ -13,6 +13,7 @@ from sql.tables import Tables
 
 pytest.importorskip("lftj.sql")
 
+
 def kinds(tree: Any) -> Iterator[str]:
     """The types of a plan's nodes, by their short names, and of its expressions."""
     if isinstance(tree, list):

@@ -75,7 +75,8 @@ def tables_of(schemas: Mapping[str, Schema]) -> tuple[dict[str, Table], dict[str
         columns = tuple(column.name for column in shown.columns)
         may_be_null = frozenset(column.name for column in shown.columns if column.type.nullable)
         written = dict(zip(columns, usable_names(columns), strict=True))
-        shape = Shape(None if schema.bag else tuple(written.values()))
+        key = schema.key or columns
+        shape = Shape(None if schema.bag else tuple(written[name] for name in key))
         known[name] = Table(written, may_be_null, shape)
         bound[name] = shown.arrow
     return known, bound

@@ -172,15 +172,15 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
             StrategySet,
         )
     }
-    assert FORMAT == 6
+    assert FORMAT == 7
     assert fields == {
         "Manifest": "number chain settings relations definitions format end",
         "End": "number chain nbytes",
         "Definition": "text strategies sensitivity_bytes order max_rounds since results choices",
-        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key",
         "DataFile": "name rows nbytes checksum",
         "Changed": "changes transactions",
-        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices",
+        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices keys",
         "Uninstalled": "heads",
         "StrategySet": "strategies",
     }

@@ -328,3 +328,26 @@ def test_a_large_file_is_never_in_memory_as_a_whole(suffix: str) -> None:
     assert fractions == sorted(fractions)
     assert 0 <= fractions[0] < 1
     assert fractions[-1] == 1
+
+
+def test_operations_and_rows_that_their_key_tells() -> None:
+    """Of a relation with a key an erased row needs its key alone; of others all columns."""
+    database = Workspace()
+    database.load("r", {"id": [1], "v": [2], "w": [3]}, key=["id"])
+    database.load("s", {"id": [1], "v": [2], "w": [3]})
+    Path("ops.csv").write_text("id,op,v,w\n1,D,,\n2,U,5,6\n3,I,7,8\n", encoding="utf-8")
+    with ChangeFile("r", "ops.csv", database["r"].tuples.schema.shown) as file:
+        (part,) = file.parts()
+        assert part.rows.schema.names == ["id", "v", "w", "op"]
+        assert part.rows.column("v").to_pylist() == [None, 5, 7]
+    refused = pytest.raises(errors.ChangeError, match=r"ops.csv: row 0 \(counting from 0\): v is NULL")
+    with ChangeFile("s", "ops.csv", database["s"].tuples.schema.shown) as file, refused:
+        list(file.parts())
+    Path("ops.csv").write_text("id,op,v,w\n1,D,,\n2,U,,6\n,D,7,8\n", encoding="utf-8")
+    with ChangeFile("r", "ops.csv", database["r"].tuples.schema.shown, nulls="drop") as file:
+        (part,) = file.parts()
+        assert part.rows.column("id").to_pylist() == [1]
+        assert file.dropped_rows == 2
+    refused = pytest.raises(errors.ChangeError, match=r"ops.csv: row 2 \(counting from 0\): id is NULL")
+    with ChangeFile("r", "ops.csv", database["r"].tuples.schema.shown) as file, refused:
+        list(file.parts())
