@@ -18,7 +18,16 @@ from lftj.sql.reading.binder import Binder, quoted
 from lftj.statements.kinds import known_duckdb
 from lftj.values.schema import Schema
 from maintenance.changes.labels import weight_label
-from maintenance.sql.parts import INCOMING, Deletion, Insertion, Part, Parts, Update, parts_of
+from maintenance.sql.parts import (
+    INCOMING,
+    Deletion,
+    Insertion,
+    Part,
+    Parts,
+    Update,
+    parts_of,
+    refuse_conflict_clause,
+)
 
 _GOING = "going rows"
 _CHANGED = "changed rows"
@@ -52,6 +61,8 @@ def changed(sql: str, of: str, target: Target) -> pa.Table:
 
     Raises SqlError, and what the target raises; then nothing is staged.
     """
+    if of == "INSERT":
+        refuse_conflict_clause(sql)
     change = _Change(target)
     found = change.whole_insert(sql) if of == "INSERT" else None
     return change.by_parts(sql) if found is None else found

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from lftj import Database
-from lftj.errors import ChangeError, KeyConflictError, SqlError, UnsupportedSqlError
+from lftj.errors import ChangeError, KeyConflictError, UnsupportedSqlError
 from maintenance import Workspace
 
 ORDERS = [(1, "Ann", 10), (2, "Bo", 10), (3, "Ann", None)]
@@ -73,8 +73,16 @@ def test_statements_keep_the_key(tmp_path: Path) -> None:
         ):
             with pytest.raises(UnsupportedSqlError, match="would not be kept"):
                 ws.sql(text)
-        with pytest.raises(SqlError):
-            ws.sql("insert or replace into t values (1, 'z', 2)")
+        plain = "into t values (1, 'z', 2)"
+        for text in (
+            f"insert or replace {plain}",
+            f"insert or ignore {plain}",
+            f"insert {plain} on conflict do nothing",
+        ):
+            with pytest.raises(UnsupportedSqlError, match=r"MERGE INTO says the same, and upsert\(\)"):
+                ws.sql(text)
+        ws.sql("insert into t values (9, 'or replace', 9)")
+        ws.sql("delete from t where a = 9")
     with Workspace.open(tmp_path) as ws:
         assert sorted(ws["t"]) == rows
         with pytest.raises(KeyConflictError):

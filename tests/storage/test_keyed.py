@@ -154,6 +154,7 @@ def test_a_key_may_be_of_any_type(kind: Kind, arrow: pa.DataType, wide: bool) ->
         workspace.check_invariants()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("wide", [False, True])
 def test_an_upsert_of_few_rows_reads_few(wide: bool) -> None:
     """No index is built, what merging moves follows the change, and no array is as long as the relation."""
