@@ -246,12 +246,14 @@ def test_what_was_changed_before_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_another_process_reads_the_key(tmp_path: Path) -> None:
-    with begin(Workspace.open(tmp_path)) as ws:
+    with Workspace.open(tmp_path) as ws:
         reader = Workspace.open(tmp_path, read_only=True)
+        begin(ws)
         with ws.transaction() as tx:
             tx.upsert("orders", [(0, 1, 0, "new"), (1, 1, 0, "paid")])
         reader.refresh()
         assert set(reader["orders"]) == {(1, 1, 0, "paid")}
+        assert reader.count("key orders(id, amount). m(i) <- orders(id: i).") == 1
 
 
 def test_to_load_anew_gives_another_key(tmp_path: Path) -> None:
