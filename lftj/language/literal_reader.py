@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark import Tree
 
 from lftj.errors import RuleSyntaxError
 from lftj.language.diagnostics import error_at
@@ -35,13 +35,31 @@ def token_span(token: Any) -> Span:
     return (token.start_pos, token.end_pos)
 
 
-@v_args(meta=True)
-class LiteralReader(Transformer_NonRecursive):
-    """Methods ``(meta, children) -> Constant``."""
+class LiteralReader:
+    """A bottom-up fold without recursion; the methods for literals, ``(meta, children) -> Constant``."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
         self._text = text
+
+    def read(self, tree: Tree[Any]) -> Any:
+        """What the method of its rule makes of a tree, whose children are read first, from left to right."""
+        pending: list[Any] = [tree]
+        nodes = []  # each before its children, from right to left
+        while pending:
+            node = pending.pop()
+            nodes.append(node)
+            if isinstance(node, Tree):
+                pending += node.children
+        values: list[Any] = []
+        for node in reversed(nodes):
+            if isinstance(node, Tree):
+                first = len(values) - len(node.children)
+                children = values[first:]
+                del values[first:]
+                values.append(getattr(self, node.data)(node.meta, children))
+            else:
+                values.append(node)
+        return values.pop()
 
     def error(self, span: Span, message: str) -> RuleSyntaxError:
         """What is wrong at a place."""

@@ -64,10 +64,7 @@ def parse(text: str) -> Program:
         tree = _grammar().parse(text)
     except lark.exceptions.UnexpectedInput as error:
         raise syntax_error(text, error, _grammar()) from None
-    try:
-        stated = Reader(text).transform(tree)
-    except lark.exceptions.VisitError as error:
-        raise error.orig_exc from None
+    stated = Reader(text).read(tree)
     keys = tuple(one for one in stated if isinstance(one, Key))
     rules = [one for one in stated if isinstance(one, Rule)]
     program = Program(tuple(without_filters(rules)), text, keys)

@@ -14,8 +14,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from lark.visitors import v_args
-
 from lftj.errors import ArityError
 from lftj.language.conditionals import as_condition, connected, is_condition
 from lftj.language.diagnostics import error_at, suggestion
@@ -71,7 +69,6 @@ def _unnamed(term: Any) -> Any:
     return term.term if isinstance(term, NamedTerm) else term
 
 
-@v_args(meta=True)
 class Reader(WindowReader):
     """A bottom-up fold without recursion: one method per grammar rule, ``(meta, children) -> node``."""
 

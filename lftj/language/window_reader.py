@@ -1,6 +1,6 @@
 """Windows of a rule's text: ``lag(v, 1, by: (t desc, k), per: c)``, their orders and frames.
 
-The rest stands in :mod:`lftj.language.reader`.  This module imports lark.
+The rest stands in :mod:`lftj.language.reader`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-
-from lark.visitors import v_args
 
 from lftj.errors import ArityError
 from lftj.language.diagnostics import error_at
@@ -60,7 +58,6 @@ def _is_whole(term: Any, least: int) -> bool:
     return isinstance(term, Constant) and type(term.value) is int and term.value >= least
 
 
-@v_args(meta=True)
 class WindowReader(LiteralReader):
     """Methods of windows, and what expressions may be made of."""
 

@@ -51,7 +51,6 @@ import pyarrow as pa
 from lftj.language.body import CheckedProgram
 from lftj.language.by_name import by_place
 from lftj.language.expressions import variables_of
-from lftj.language.parser import parse
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import (
     Aggregate,
@@ -148,20 +147,20 @@ class Forms:
 
 
 def with_thresholds(
-    program: CheckedProgram, schemas: Mapping[str, Schema], taken: Collection[str]
+    tree: Program, program: CheckedProgram, schemas: Mapping[str, Schema], taken: Collection[str]
 ) -> tuple[str, list[str]] | None:
     """The text of the program with ranges in the place of thresholds, and the heads that sum ranges up.
 
     Among them those that compare a column with a share of a sum, as PSP does, which stay as they are.
     None where there is no threshold.
-    ``schemas``: of the relations that it reads.  ``taken``: names that no head may have.
+    ``tree``: the program as it was read, ``program``: checked.  ``schemas``: of the relations that it reads.
+    ``taken``: names that no head may have.
     """
     known = {**schemas, **program.derived}
-    rules = parse(program.text).rules
-    first = {head.relation: head for rule in reversed(rules) for head in rule.heads}
+    first = {head.relation: head for rule in reversed(tree.rules) for head in rule.heads}
     names = {name: [column.name for column in schema.shown.columns] for name, schema in known.items()}
     written: dict[str, list[Rule]] = {}
-    for rule in by_place(Program(rules, program.text), first, names.get).rules:
+    for rule in by_place(tree, first, names.get).rules:
         for head in rule.heads:
             written.setdefault(head.relation, []).append(rule)
     finding = _Finding(written, known)

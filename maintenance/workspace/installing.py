@@ -90,7 +90,7 @@ class Wishes:
             return self, tree, gone, checked
         made = {name for each in state.definitions if gone & {*each.strategies} for name in each.strategies}
         there = {name: version.schema for name, version in state.versions.items() if name not in made}
-        found = with_thresholds(as_written(checked), there, {*there, *state.hidden} - made)
+        found = with_thresholds(tree, as_written(checked), there, {*there, *state.hidden} - made)
         if found is None:
             return self, tree, gone, checked
         text, ranges = found

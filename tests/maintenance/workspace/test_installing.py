@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lftj import errors
+from lftj.language.literal_reader import LiteralReader
+from lftj.language.reader import Reader
 from maintenance import Workspace
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -200,3 +202,15 @@ def test_the_strategy_of_a_head_is_changed(ws: Workspace, program: str) -> None:
     with pytest.raises(errors.UnknownRelationError, match="tir"):
         ws.set_strategy("tir", "trace")
     assert ws.strategy_of(name) == "trace"
+
+
+def test_the_text_of_a_view_is_read_once(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counting(self: Reader, tree: Any) -> Any:
+        read.append(self._text)
+        return LiteralReader.read(self, tree)
+
+    monkeypatch.setattr(Reader, "read", counting)
+    ws.create_view("kept", "select a, count(*) as n from edge where b > 1 group by a")
+    assert len(read) == 1
