@@ -195,20 +195,24 @@ class Tables:
 
     def change(self, table: Table, random: Random, most: int = 3) -> tuple[list[Row], list[Row]]:
         """Erases and inserts some rows here; those erased and those inserted."""
-        here = self.rows(table)
-        erased = random.sample(here, min(len(here), random.randint(0, most)))
-        for row in erased:
-            self.erase(table, row)
-            here.remove(row)
+        here = self.connection.execute(f"select *, rowid from {table.name} order by all").fetchall()
+        places = set(random.sample(range(len(here)), min(len(here), random.randint(0, most))))
+        if places:
+            numbers = ", ".join(str(here[place][-1]) for place in places)
+            self.connection.execute(f"delete from {table.name} where rowid in ({numbers})")
+        erased = [row[:-1] for place, row in enumerate(here) if place in places]
+        left = [row[:-1] for place, row in enumerate(here) if place not in places]
+        drawn = [
+            random.choice(erased) if erased and random.random() < 0.2 else table.draw(random)
+            for _ in range(random.randint(0, most))
+        ]
         inserted: list[Row] = []
-        for _ in range(random.randint(0, most)):
-            row = random.choice(erased) if erased and random.random() < 0.2 else table.draw(random)
-            (added,) = self.insert(table, [row])
-            if (not table.bag and added in here) or (table.key and any(added[0] == x[0] for x in here)):
+        for added in self.insert(table, drawn) if drawn else ():
+            if (not table.bag and added in left) or (table.key and any(added[0] == row[0] for row in left)):
                 self.erase(table, added)
                 continue
             inserted.append(added)
-            here.append(added)
+            left.append(added)
         return erased, inserted
 
 
