@@ -1,4 +1,7 @@
-"""`Writer`: expressions as the text of a rule.
+"""`Writer`: a body and the terms of its head as the text of a rule.
+
+Variables that a test makes equal become one, and constants go into atoms; so what was a join of tables
+becomes atoms that share variables, which is what the search is for.
 
 A condition is written in one of two ways.  As a *literal* of a body it holds or not, and what it reads is
 known where it holds; there the search can use it.  Within an expression it is true, false or NULL.
@@ -8,6 +11,8 @@ Invariants
 1. Where an expression may be NULL and is set to a variable, it is wrapped in ``coalesce(..., null)``, which
    reads nothing strictly: no row is lost.
 2. Negation is pushed to the leaves: rules have none of conditions.
+3. Where NULL may meet NULL by ``<=>``, one atom names the variable and the others ask for it behind ``<=>``;
+   where any of the equations is ``=``, it is not NULL, and stands plainly.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -32,11 +37,24 @@ from lftj.sql.nodes import (
     Logic,
     Not,
     Place,
+    SortKey,
+    Term,
     Variable,
+    WindowCall,
 )
-from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, walked
+from lftj.sql.translation.bodies import Atom, Body, Shape
+from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, variables, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
 from lftj.sql.types import holds, kind, written
+from lftj.values import spelling
+from lftj.values.names import nearest_usable
+
+_KEYWORDS = (
+    *("in", "like", "not", "is", "null", "true", "false", "escape", "bag", "distinct", "default", "if"),
+    *("desc", "nulls", "first", "by", "per", "rows", "range", "groups", "copies", "top"),
+)
+_UNIFIED = ("integer", "text", "date", "boolean", "timestamp")
+"""Kinds of values that are in one domain, whatever their widths."""
 
 MOST_ALTERNATIVES = 8
 """Of a body by its disjunctions together; more conditions are tested on the rows."""
@@ -53,53 +71,214 @@ Refuse = Callable[..., Exception]
 
 
 class Writer:
-    """Texts of one rule.
+    """One rule on its way to a text; ``shapes``: of the relations that its body reads."""
 
-    ``name`` gives a variable's text, ``computed`` that of one set to an expression, ``known`` the constant
-    that a variable is, ``free`` a name that no other has.
-    """
-
-    def __init__(
-        self,
-        name: Callable[[Variable], str],
-        computed: Callable[[Expression], str],
-        known: Callable[[Variable], Constant | None],
-        free: Callable[[str], str],
-        refuse: Refuse,
-    ) -> None:
-        self._name, self._computed, self._known, self._free = name, computed, known, free
-        self._refuse = refuse
+    def __init__(self, body: Body, shapes: Mapping[str, Shape], refuse: Refuse) -> None:
+        self._body, self._shapes, self._refuse = body, shapes, refuse
+        self._parent: dict[int, int] = {}
+        self._strict: set[int] = set()
+        self._constants: dict[int, Constant] = {}
+        self._known: list[Variable] = []  # equal to itself: not NULL
+        self._names: dict[int, str] = {}
+        self._taken: set[str] = set(_KEYWORDS)
+        self._computed: dict[Expression, str] = {}
+        self._assignments: list[str] = []
+        self._asked: list[str] = []
         self._alternatives = 1
-        self.reads: list[str] = []
+        self._tests = self._unified(body.tests)
+        self._atoms = [atom for atom in body.atoms if not self._is_implied(atom)]
+
+    # -- variables -------------------------------------------------------------------------
+
+    def _root(self, variable: Variable) -> int:
+        number = variable.number
+        while number in self._parent:
+            number = self._parent[number]
+        return number
+
+    def _unified(self, tests: Iterable[Expression]) -> list[Expression]:
+        """The tests that are left when equal variables are one."""
+        rest = []
+        for test in tests:
+            if isinstance(test, Compare) and test.operator in ("=", "<=>") and self._equal(test):
+                continue
+            rest.append(test)
+        return [test for test in rest if not self._set(test)]
+
+    def _equal(self, test: Compare) -> bool:
+        left, right = test.left, test.right
+        if not isinstance(left, Variable) or not isinstance(right, Variable):
+            return False
+        if kind(left.type) != kind(right.type) or (
+            kind(left.type) not in _UNIFIED and left.type != right.type
+        ):
+            return False
+        strict = test.operator == "=" or not left.nullable or not right.nullable
+        one, other = self._root(left), self._root(right)
+        if one != other:
+            self._parent[max(one, other)] = min(one, other)
+            if {one, other} & self._strict:
+                self._strict.add(min(one, other))
+        elif strict and one not in self._strict:
+            self._known.append(left)
+        if strict:
+            self._strict.add(self._root(left))
+        return True
+
+    def _set(self, test: Expression) -> bool:
+        """Whether a test says that a variable is a constant, which then stands in its place."""
+        if not isinstance(test, Compare) or test.operator != "=":
+            return False
+        for one, other in ((test.left, test.right), (test.right, test.left)):
+            if isinstance(one, Variable) and isinstance(other, Constant) and kind(one.type) in _UNIFIED:
+                same = kind(one.type) == kind(other.type) and self._constant(other)
+                if same and self._root(one) not in self._constants:
+                    self._constants[self._root(one)] = other
+                    return True
+        return False
+
+    def _name(self, variable: Variable) -> str:
+        """What a variable is called, or the constant that it is."""
+        known, root = self._constant_of(variable), self._root(variable)
+        if known is not None:
+            return self._constant(known)
+        if root not in self._names:
+            self._names[root] = self._free(variable.name)
+        return self._names[root]
+
+    def _constant_of(self, variable: Variable) -> Constant | None:
+        return self._constants.get(self._root(variable))
+
+    def _free(self, wanted: str) -> str:
+        name = nearest_usable(wanted, self._taken)
+        self._taken.add(name)
+        return name
+
+    def _variable(self, of: Expression) -> str:
+        """A variable that is set to an expression."""
+        if isinstance(of, Variable) and self._constant_of(of) is None:
+            return self._name(of)
+        if of not in self._computed:
+            name = self._free(_wanted(of))
+            self._computed[of] = name
+            self._assignments.append(f"{name} = {self._assigned(of)}")
+        return self._computed[of]
+
+    # -- heads -------------------------------------------------------------------------------
+
+    def term(self, of: Expression) -> str:
+        if not isinstance(of, Term):
+            return self._variable(of)
+        arguments = [self._variable(one) for one in of.arguments]
+        arguments[1:1] = of.settings
+        if of.order:
+            arguments.append(f"by: {self._by(of.order)}")
+        distinct = "distinct " if of.distinct else ""
+        return f"{of.function}({distinct}{', '.join(arguments)})"
+
+    def window(self, target: Variable, of: WindowCall) -> str:
+        arguments = []
+        for number, one in enumerate(of.arguments):
+            as_is = isinstance(one, Constant) and (number > 0 or of.function in ("top", "ntile"))
+            as_is = as_is and kind(one.type) != "float"  # which may be infinite
+            arguments.append(self._value(one) if as_is else self._variable(one))
+        if of.order:
+            arguments.append(f"by: {self._by(of.order)}")
+        if of.partition:
+            arguments.append(f"per: {_listed([self._variable(one) for one in of.partition])}")
+        if of.frame is not None:
+            unit, first, last = of.frame
+            ends = ("_" if end is None else str(end) for end in (first, last))
+            arguments.append(f"{unit}: ({', '.join(ends)})")
+        return f"{self._name(target)} = {of.function}({', '.join(arguments)})"
+
+    def _by(self, order: Sequence[SortKey]) -> str:
+        keys: dict[str, str] = {}
+        for key in order:
+            signs = (" desc" if key.descending else " asc") + " nulls first" * key.nulls_first
+            keys.setdefault(self._variable(key.expression), signs)
+        return _listed([name + signs for name, signs in keys.items()])
+
+    # -- bodies --------------------------------------------------------------------------------
+
+    def _is_implied(self, atom: Atom) -> bool:
+        """Whether it asks for distinct rows of a definition of which the body has a row."""
+        made_of = self._shapes[atom.relation].made_of
+        if made_of is None:
+            return False
+        number, places = made_of
+        mine = [(self._root(variable), variable) for _, variable in atom.terms]
+        if any(root in self._strict and variable.nullable for root, variable in mine):
+            return False
+        for of, columns in self._body.rows:
+            if of == number and all(
+                isinstance(columns[place], Variable) and self._root(columns[place]) == root  # type: ignore[arg-type]
+                for place, (root, _) in zip(places, mine, strict=True)
+            ):
+                return True
+        return False
+
+    def body(self) -> str:
+        literals = [text for test in self._tests for text in self._literals(test)]
+        literals += [
+            f"{self._name(one)} is not null" for one in self._known if self._constant_of(one) is None
+        ]
+        said: dict[int, int] = {}
+        for atom in self._atoms:
+            for _, variable in atom.terms:
+                root = self._root(variable)
+                said[root] = said.get(root, 0) + 1
+        named: set[int] = set()
+        atoms = [self._atom(atom, said, named) for atom in self._atoms]
+        return ", ".join([*atoms, *literals, *self._assignments])
+
+    def _atom(self, atom: Atom, said: Mapping[int, int], named: set[int]) -> str:
+        terms = []
+        for column, variable in atom.terms:
+            root = self._root(variable)
+            if root in self._constants:
+                terms.append(f"{column}: {self._constant(self._constants[root])}")
+            elif said[root] > 1 or root in self._names:
+                sign = "<=> " if root in named and root not in self._strict else ""
+                named.add(root)
+                terms.append(f"{column}: {sign}{self._name(variable)}")
+        if not terms:
+            terms = [f"{atom.terms[0][0]}: _"]
+        return f"{atom.relation}({', '.join(terms)})"
+
+    def reads(self) -> Iterator[str]:
+        """The relations of the text, once it is written."""
+        yield from (atom.relation for atom in self._atoms)
+        yield from self._asked
 
     # -- values ----------------------------------------------------------------------
 
-    def value(self, of: Expression) -> str:
+    def _value(self, of: Expression) -> str:
         """An expression as one operand: in parentheses where it is an operation."""
         if isinstance(of, Variable):
             return self._name(of)
         if isinstance(of, Constant):
-            return self.constant(of)
+            return self._constant(of)
         if isinstance(of, Call):
             return self._call(of)
         if isinstance(of, Cast):
             return self._cast(of)
         if isinstance(of, Case):
             return self._case(of)
-        return f"coalesce({self.condition(of)}, null)"
+        return f"coalesce({self._condition(of)}, null)"
 
-    def assigned(self, of: Expression) -> str:
+    def _assigned(self, of: Expression) -> str:
         """An expression as what a variable is set to: NULL where it is NULL."""
         if _is_untyped(of) or (isinstance(of, Constant) and kind(of.type) in ("decimal", "float")):
-            text = self.value(of)
+            text = self._value(of)
             if isinstance(of, Constant) and isinstance(of.value, Decimal) and len(text) > EXACT_DIGITS:
                 text = f'"{text}"'
             return f'cast({text}, "{self._type(of.type, of.place)}")'
-        text = self.value(of)
+        text = self._value(of)
         wrapped = not nullable(of) or isinstance(of, (Variable, *CONDITIONS))
         return text if wrapped else f"coalesce({text}, null)"
 
-    def constant(self, of: Constant) -> str:
+    def _constant(self, of: Constant) -> str:
         if of.value is None:
             return "null"
         text = literal(of.value, of.type)
@@ -109,7 +288,7 @@ class Writer:
 
     def _call(self, of: Call) -> str:
         if of.function in TESTS:
-            return f"coalesce({self.condition(of)}, null)"
+            return f"coalesce({self._condition(of)}, null)"
         found = template(of)
         if found is None:
             types = ", ".join(one.type for one in of.arguments) or "nothing"
@@ -123,24 +302,24 @@ class Writer:
         """A template with the arguments that it names."""
         shape = shape.replace("{*}", ", ".join(f"{{{number}}}" for number in range(len(arguments))))
         met = any(kind(one.type) == "decimal" and not isinstance(one, Constant) for one in arguments)
-        value = self.value if met else self._alone
+        value = self._value if met else self._alone
         return re.sub(r"\{(\d+)\}", lambda found: value(arguments[int(found[1])]), shape)
 
     def _alone(self, of: Expression) -> str:
         """An operand beside which no decimal stands: there a literal of one would be a float."""
         return (
-            self.assigned(of) if isinstance(of, Constant) and kind(of.type) == "decimal" else self.value(of)
+            self._assigned(of) if isinstance(of, Constant) and kind(of.type) == "decimal" else self._value(of)
         )
 
     def _case(self, of: Case) -> str:
-        text = "" if of.otherwise == Constant(None, of.otherwise.type) else f", {self.value(of.otherwise)}"
+        text = "" if of.otherwise == Constant(None, of.otherwise.type) else f", {self._value(of.otherwise)}"
         if _is_untyped(of.branches[-1][1]) and _is_untyped(of.otherwise):
-            text = f', cast({self.value(of.otherwise)}, "{self._type(of.type, of.place)}")'
+            text = f', cast({self._value(of.otherwise)}, "{self._type(of.type, of.place)}")'
         for condition, value in reversed(of.branches):
             if condition == Not(IsNull(value)) and text:
-                text = f", coalesce({self.value(value)}{text})"
+                text = f", coalesce({self._value(value)}{text})"
             else:
-                text = f", if({self.condition(condition)}, {self.value(value)}{text})"
+                text = f", if({self._condition(condition)}, {self._value(value)}{text})"
         return text[2:]
 
     def _type(self, type_: str, place: Place | None) -> str:
@@ -152,7 +331,7 @@ class Writer:
     def _cast(self, of: Cast) -> str:
         argument, target = of.argument, of.type
         source, to = kind(argument.type), kind(target)
-        text = self.value(argument) if to == "float" else self._alone(argument)
+        text = self._value(argument) if to == "float" else self._alone(argument)
         name = self._type(target, of.place)
         if "list" in (source, to) and source != to:
             raise self._refuse(of.place, f"a cast of {argument.type} to {target}")
@@ -164,24 +343,24 @@ class Writer:
 
     # -- conditions within expressions --------------------------------------------------
 
-    def condition(self, of: Expression, holds: bool = True) -> str:
+    def _condition(self, of: Expression, holds: bool = True) -> str:
         """A condition, or its negation, that is true, false or NULL."""
         if isinstance(of, Not):
-            return self.condition(of.argument, not holds)
+            return self._condition(of.argument, not holds)
         if isinstance(of, Logic):
             sign = ", " if (of.operator == "and") == holds else " ; "
-            return f"({sign.join(self.condition(one, holds) for one in of.arguments)})"
+            return f"({sign.join(self._condition(one, holds) for one in of.arguments)})"
         if isinstance(of, Compare):
             operator = of.operator if holds else NEGATED[of.operator]
-            return f"{self.value(of.left)} {operator} {self.value(of.right)}"
+            return f"{self._value(of.left)} {operator} {self._value(of.right)}"
         if isinstance(of, IsNull):
-            known = isinstance(of.argument, Variable) and self._known(of.argument) is not None
+            known = isinstance(of.argument, Variable) and self._constant_of(of.argument) is not None
             if known:  # of an equation beside it
                 return f"true = {'false' if holds else 'true'}"
-            return f"{self.assigned(of.argument)} is {'' if holds else 'not '}null"
+            return f"{self._assigned(of.argument)} is {'' if holds else 'not '}null"
         if isinstance(of, In):
-            items = ", ".join(map(self.value, of.items))
-            return f"{self.value(of.argument)} {'' if holds else 'not '}in ({items})"
+            items = ", ".join(map(self._value, of.items))
+            return f"{self._value(of.argument)} {'' if holds else 'not '}in ({items})"
         if isinstance(of, Call) and of.function in TESTS:
             return self._filled(TESTS[of.function][not holds], of.arguments)
         if isinstance(of, Exists):
@@ -190,49 +369,49 @@ class Writer:
             if of.value is None:
                 return 'cast(null, "bool") = true'
             return "true = true" if bool(of.value) == holds else "true = false"
-        return f"{self.value(of)} = {'true' if holds else 'false'}"
+        return f"{self._value(of)} = {'true' if holds else 'false'}"
 
     # -- literals of a body --------------------------------------------------------------
 
-    def literals(self, of: Expression, holds: bool = True) -> list[str]:
+    def _literals(self, of: Expression, holds: bool = True) -> list[str]:
         """What makes a condition, or its negation, true."""
         if isinstance(of, Not):
-            return self.literals(of.argument, not holds)
+            return self._literals(of.argument, not holds)
         if isinstance(of, Logic):
             if (of.operator == "and") == holds:
-                return [text for one in of.arguments for text in self.literals(one, holds)]
+                return [text for one in of.arguments for text in self._literals(one, holds)]
             n_alternatives = self._alternatives * len(of.arguments)
             if exists_in(of) or (_is_simple(of) and n_alternatives <= MOST_ALTERNATIVES):
                 self._alternatives = n_alternatives
-                alternatives = (", ".join(self.literals(one, holds)) for one in of.arguments)
+                alternatives = (", ".join(self._literals(one, holds)) for one in of.arguments)
                 return [f"({' ; '.join(alternatives)})"]
-            return [f"coalesce({self.condition(of, holds)}, false) = true"]
+            return [f"coalesce({self._condition(of, holds)}, false) = true"]
         if isinstance(of, Exists):
             relation, columns = of.relation, tuple(column for column, _ in of.terms)
             if not holds and of.absent is not None:
                 relation, columns = of.absent
-            self.reads.append(relation)
+            self._asked.append(relation)
             more: list[str] = []
             values = (self._term(one, holds, more) for _, one in of.terms)
             terms = ", ".join(f"{column}: {value}" for column, value in zip(columns, values, strict=True))
             return [f"{'' if holds else '!'}{relation}({terms})", *more]
         if isinstance(of, Case):
-            return [f"coalesce({self.value(of)}, {str(not holds).lower()}) = {str(holds).lower()}"]
+            return [f"coalesce({self._value(of)}, {str(not holds).lower()}) = {str(holds).lower()}"]
         if isinstance(of, IsNull) and any(isinstance(one, Case) for one in walked(of.argument)):
-            return [f"coalesce({self.condition(of, holds)}, false) = true"]  # rules refuse what they know
+            return [f"coalesce({self._condition(of, holds)}, false) = true"]  # rules refuse what they know
         if isinstance(of, Constant) and of != FALSE and of.value is not None and bool(of.value) == holds:
             return []
-        return [self.condition(of, holds)]
+        return [self._condition(of, holds)]
 
     def _term(self, of: Expression, holds: bool, more: list[str]) -> str:
         """A term of an atom, which in one that holds would bind what is computed: it is compared then."""
-        found = self._known(of) if isinstance(of, Variable) else of
+        found = self._constant_of(of) if isinstance(of, Variable) else of
         if isinstance(found, Constant) and found.value is not None and kind(found.type) != "float":
-            return self.constant(found)
+            return self._constant(found)
         if not holds or isinstance(of, Variable):
-            return f"<=> {self._computed(of)}"
+            return f"<=> {self._variable(of)}"
         name = self._free("v")
-        more.append(f"{name} <=> {self.value(of)}")
+        more.append(f"{name} <=> {self._value(of)}")
         return name
 
 
@@ -255,14 +434,7 @@ def literal(value: Any, type_: str) -> str | None:
     >>> literal(0.5, "DOUBLE"), literal(Decimal(3), "DECIMAL(4,0)"), literal('a"b', "VARCHAR")
     ('0.5e0', '3.0', '"a\\\\"b"')
     """
-    of = kind(type_)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, bytes):
-        return f'x"{value.hex()}"'
-    if of == "float":
+    if kind(type_) == "float":
         if not math.isfinite(value):
             return f'cast("{value}", "float64")'
         text = repr(float(value))
@@ -270,15 +442,20 @@ def literal(value: Any, type_: str) -> str | None:
     if isinstance(value, Decimal):
         text = f"{value:f}"
         return text if "." in text else f"{text}.0"
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, int | datetime.date) else None
-
-
-def _quoted(text: str) -> str:
-    signs = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-    return '"{}"'.format("".join(signs.get(one, one if one.isprintable() else _escaped(one)) for one in text))
+    if not isinstance(value, str | bytes | int | datetime.date):
+        return None
+    return "".join(one if one.isprintable() else _escaped(one) for one in spelling.literal(value))
 
 
 def _escaped(sign: str) -> str:
     return f"\\u{ord(sign):04x}" if ord(sign) < 0x10000 else sign
+
+
+def _listed(names: Sequence[str]) -> str:
+    """One by itself, several in parentheses."""
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _wanted(of: Expression) -> str:
+    found = next(variables(of), None)
+    return "v" if found is None else found.name
