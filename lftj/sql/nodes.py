@@ -223,6 +223,10 @@ class AggregateCall(Placed):
     order: tuple[SortKey, ...] = ()
 
 
+COUNT = AggregateCall("count", (), "BIGINT")
+"""Of rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Aggregate(Node):
     """Rows of groups, aggregates and values of GROUPING, for each grouping set."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from lftj.sql.types import digits, exactly, kind, scaled
 _EPOCH = datetime.datetime(1970, 1, 1)
 MOST_ROWS = 1000
 """Of a table function that is read as VALUES."""
+_OF_PARTS = ("STRUCT", "TUPLE", "MAP", "UNION", "VARIANT", "ENUM", "ARRAY")
 _PER_SECOND = {"TIMESTAMP_S": 1, "TIMESTAMP_MS": 1000, "TIMESTAMP_NS": 10**9}
 
 
@@ -39,18 +39,10 @@ def has_parts(written: Mapping[str, Any]) -> bool:
     >>> has_parts({"id": "LIST", "type_info": {"child_type": {"id": "STRUCT"}}}), has_parts({"id": "DATE"})
     (True, False)
     """
-    info = written.get("type_info", {})
-    if written.get("id") == "LIST" and has_parts(info["child_type"]):
-        return True
-    return info.get("alias") == "AGGREGATE_STATE" or written.get("id") in (
-        "STRUCT",
-        "TUPLE",
-        "MAP",
-        "UNION",
-        "VARIANT",
-        "ENUM",
-        "ARRAY",
-    )
+    info, name = written.get("type_info", {}), written.get("id")
+    if name == "LIST":
+        return has_parts(info["child_type"])
+    return info.get("alias") == "AGGREGATE_STATE" or name in _OF_PARTS
 
 
 def read(value: Mapping[str, Any], place: Place | None) -> Constant | Call:
@@ -90,7 +82,7 @@ def _value(found: Any, type_: str) -> Any:
 def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> Constant | Call:
     """What DuckDB says of a function of constants."""
     shown = ", ".join(map(_written, arguments))
-    return _constant(_found(binder.value(f"{quoted(function)}({shown})"), type_), type_)
+    return _constant(binder.value(f"{quoted(function)}({shown})"), type_)
 
 
 def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> list[Constant]:
@@ -105,9 +97,8 @@ def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Co
     known = exactly(constant, type_)
     if known is not None:
         return known
-    cast = "cast" if fails else "try_cast"
-    found = _found(binder.value(f"{cast}({_written(constant)} as {_shown(type_)})"), type_)
-    return _constant(found, type_, constant.place)
+    cast, to = "cast" if fails else "try_cast", "INTEGER" if type_ == "NULL" else type_
+    return _constant(binder.value(f"{cast}({_written(constant)} as {to})"), type_, constant.place)
 
 
 def _constant(value: Any, type_: str, place: Place | None = None) -> Constant | Call:
@@ -115,19 +106,11 @@ def _constant(value: Any, type_: str, place: Place | None = None) -> Constant | 
     if isinstance(value, list):
         parts = tuple(_constant(one, type_[:-2], place) for one in value)
         return Call("list_value", parts, type_, place=place)
-    return Constant(value, type_, place=place)
-
-
-def _shown(type_: str) -> str:
-    return "INTEGER" if type_ == "NULL" else type_
-
-
-def _found(value: Any, type_: str) -> Any:
     if isinstance(value, datetime.timedelta):
-        return 0, value.days, value.seconds * 10**6 + value.microseconds
-    if kind(type_) == "decimal" and value is not None:
-        return scaled(value, type_)
-    return value
+        value = 0, value.days, value.seconds * 10**6 + value.microseconds
+    elif kind(type_) == "decimal" and value is not None:
+        value = scaled(value, type_)
+    return Constant(value, type_, place=place)
 
 
 def _written(constant: Constant) -> str:
@@ -139,13 +122,7 @@ def _written(constant: Constant) -> str:
     value = constant.value
     if value is None:
         return "null" if "NULL" in constant.type else f"cast(null as {constant.type})"
-    if isinstance(value, tuple):
-        months, days, micros = value
-        text = f"{months} months {days} days {micros} microseconds"
-    elif isinstance(value, bytes):
+    if isinstance(value, bytes):
         return f"from_hex('{value.hex()}')"
-    elif isinstance(value, float) and not math.isfinite(value):
-        text = repr(value)
-    else:
-        text = str(value)
+    text = "{} months {} days {} microseconds".format(*value) if isinstance(value, tuple) else str(value)
     return "cast('{}' as {})".format(text.replace("'", "''"), constant.type)

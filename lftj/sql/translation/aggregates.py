@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Case, Cast, Column, Compare, Constant, Expression, IsNull, Logic, Node, Not, Term
+from lftj.sql.nodes import Case, Column, Compare, Constant, Expression, IsNull, Logic, Node, Not, Term
 from lftj.sql.translation.bodies import Bag, Body, Head, apart, names_of, separate
-from lftj.sql.translation.expressions import folded, nullable, only_where, over
+from lftj.sql.translation.expressions import argument, folded, nullable, over
 from lftj.sql.translation.text import literal
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -44,9 +44,6 @@ _INSTEAD = {
     "approx_count_distinct": "count(DISTINCT x)",
 }
 """What to write instead of aggregates that no rule has."""
-
-COUNT = nodes.AggregateCall("count", (), "BIGINT")
-"""Of rows: what a head without groups has where nothing is asked."""
 
 _COUNTS = ("count", "count_if")
 
@@ -175,7 +172,7 @@ def _head(
     names: Sequence[str] = (),
 ) -> Head:
     grouped = [node.groups[place] for place in groups]
-    calls = node.calls or (COUNT,)
+    calls = node.calls or (nodes.COUNT,)
     asked: list[Expression] = [*grouped]
     for call in calls:
         asked += _read_by(call)
@@ -283,19 +280,10 @@ def _read_by(call: nodes.AggregateCall) -> list[Expression]:
         found = [] if counted is None else [counted]
     else:
         read = call.arguments[:1] if call.function in _SET else call.arguments
-        found = [folded(_argument(call, number)) for number in range(len(read))]
+        found = [argument(call, number) for number in range(len(read))]
         if call.condition is not None and call.function == "list":
             found.append(call.condition)
     return found + [key.expression for key in call.order]
-
-
-def _argument(call: nodes.AggregateCall, number: int) -> Expression:
-    of = call.arguments[number]
-    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
-        of = Cast(of, "INTEGER")
-    if call.condition is None or number or call.function == "list":
-        return of
-    return only_where(call.condition, of)
 
 
 def _counted(call: nodes.AggregateCall) -> Expression | None:

@@ -66,6 +66,11 @@ class Body:
     def showing(self, columns: Iterable[Expression]) -> Body:
         return replace(self, columns=tuple(columns))
 
+    def has_row(self, of: tuple[int, tuple[int, ...]], values: Sequence[Expression | None]) -> bool:
+        """Whether every assignment holds a row of a definition, with these values in these of its columns."""
+        number, places = of
+        return any(one == number and [row[at] for at in places] == list(values) for one, row in self.rows)
+
     def where(self, *tests: Expression) -> Bag:
         """With tests of its own variables; nothing where they fail whatever the row."""
         more: dict[Expression, None] = {}
@@ -85,14 +90,12 @@ Bag = list[Body]
 
 
 def _known(of: Expression, known: set[int]) -> Expression:
-    if not known:
-        return of
-    return mapped(
-        of,
-        lambda one: (
-            replace(one, nullable=False) if isinstance(one, Variable) and one.number in known else None
-        ),
-    )
+    """With the variables of these numbers as such that are not NULL."""
+
+    def change(one: Expression) -> Expression | None:
+        return replace(one, nullable=False) if isinstance(one, Variable) and one.number in known else None
+
+    return mapped(of, change) if known else of
 
 
 def filtered(bag: Bag, tests: Sequence[Expression]) -> Bag:
@@ -192,13 +195,13 @@ def separate(bag: Bag, values: Sequence[Sequence[Expression]], shapes: Mapping[s
     So it is with the two sides of an outer join, where the values decide whether there is a partner.
     """
     pairs = itertools.combinations(zip(bag, values, strict=True), 2)
-    return all(_are_separate(one, other, by, others, shapes) for (one, by), (other, others) in pairs)
+    return all(_are_separate(*one, *other, shapes) for one, other in pairs)
 
 
 def _are_separate(
     one: Body,
-    other: Body,
     by: Sequence[Expression],
+    other: Body,
     others: Sequence[Expression],
     shapes: Mapping[str, Shape],
 ) -> bool:
@@ -206,8 +209,7 @@ def _are_separate(
         tuple(atom for atom in one.atoms if atom in other.atoms),
         tuple(test for test in one.tests if test in other.tests),
     )
-    shown = [value for value, same in zip(by, others, strict=True) if value == same]
-    known, _ = decided(both, shown, shapes)
+    known, _ = decided(both, (value for value, same in zip(by, others, strict=True) if value == same), shapes)
     conditions = [condition for condition, side in one.sides if (condition, not side) in other.sides]
     return any(known.issuperset(of.number for of in variables(condition)) for condition in conditions)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from lftj.sql.nodes import (
+    AggregateCall,
     Call,
     Case,
     Cast,
@@ -27,6 +28,7 @@ from lftj.sql.nodes import (
     Not,
     Term,
     Variable,
+    WindowCall,
 )
 from lftj.sql.translation.functions import is_known
 from lftj.sql.types import exactly, kind
@@ -103,16 +105,19 @@ def over(of: Expression, columns: Sequence[Expression]) -> Expression:
     return mapped(of, lambda one: columns[one.index] if isinstance(one, Column) else None)
 
 
+def is_null(of: Expression) -> bool:
+    """Whether it is NULL whatever the row."""
+    return isinstance(of, Constant) and of.value is None
+
+
 def nullable(of: Expression) -> bool:
     """Whether it can be NULL."""
-    if isinstance(of, Constant):
-        return of.value is None
+    if isinstance(of, Constant | Exists | IsNull):
+        return is_null(of)
     if isinstance(of, Variable | Term):
         return of.nullable
     if isinstance(of, Column):  # of which rows, is not known here
         return True
-    if isinstance(of, Exists | IsNull):
-        return False
     if isinstance(of, Compare) and of.operator in ("<=>", "<!=>"):
         return False
     if isinstance(of, Case):
@@ -122,17 +127,24 @@ def nullable(of: Expression) -> bool:
         return branches or nullable(of.otherwise)
     if isinstance(of, Cast) and not of.fails:
         return True
-    if isinstance(of, Call) and of.function in PARTIAL:
-        return True
-    if isinstance(of, Call) and of.function in NEVER_NULL:
-        return False
-    if isinstance(of, Call) and of.function == "concat_ws":
-        return nullable(of.arguments[0])
-    if isinstance(of, Call) and of.function in ("greatest", "least"):
-        return all(map(nullable, of.arguments))
-    if isinstance(of, Call) and of.function in ("concat", "concat_ws"):
-        return of.function == "concat_ws" and nullable(of.arguments[0])  # the separator
+    if isinstance(of, Call):
+        if of.function in PARTIAL or of.function in NEVER_NULL:
+            return of.function in PARTIAL
+        if of.function == "concat_ws":
+            return nullable(of.arguments[0])  # the separator
+        if of.function in ("greatest", "least"):
+            return all(map(nullable, of.arguments))
     return any(map(nullable, children(of)))
+
+
+def argument(call: AggregateCall | WindowCall, number: int) -> Expression:
+    """What a call reads of each row: a number for a boolean that is summed, NULL where FILTER has no row."""
+    of = call.arguments[number]
+    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
+        of = folded(Cast(of, "INTEGER"))
+    if call.condition is None or number or call.function == "list":
+        return of
+    return folded(only_where(call.condition, of))
 
 
 def only_where(condition: Expression, of: Expression) -> Case:
@@ -183,7 +195,7 @@ def folded(of: Expression) -> Expression:
 
 def _compare(of: Compare) -> Expression:
     left, right = of.left, of.right
-    nothing = [one for one in (left, right) if isinstance(one, Constant) and one.value is None]
+    nothing = [one for one in (left, right) if is_null(one)]
     if of.operator in ("<=>", "<!=>"):
         alike = of.operator == "<=>"
         if nothing:
@@ -212,10 +224,10 @@ def _midnight(day: Expression, time: Expression) -> Constant | None:
     """The date that a timestamp begins, with which a date that was cast is compared."""
     if not isinstance(day, Cast) or (kind(day.argument.type), kind(day.type)) != ("date", "timestamp"):
         return None
-    if not isinstance(time, Constant) or not isinstance(time.value, datetime.datetime):
+    value = time.value if isinstance(time, Constant) else None
+    if not isinstance(value, datetime.datetime) or value.time() != datetime.time():
         return None
-    begins = time.value.time() == datetime.time()
-    return Constant(time.value.date(), "DATE", place=time.place) if begins else None
+    return Constant(value.date(), "DATE", place=time.place)
 
 
 def _logic(of: Logic) -> Expression:
@@ -241,19 +253,14 @@ def _shared(of: Logic) -> Logic:
     common = [one for one in sides[0] if all(one in side for side in sides[1:])]
     if not common:
         return of
-    rest = folded(
-        Logic(
-            "or",
-            tuple(folded(Logic("and", tuple(one for one in side if one not in common))) for side in sides),
-        )
-    )
-    return Logic("and", (*common, rest), place=of.place)
+    rests = (Logic("and", tuple(one for one in side if one not in common)) for side in sides)
+    return Logic("and", (*common, folded(Logic("or", tuple(map(folded, rests))))), place=of.place)
 
 
 def _not(of: Not) -> Expression:
     inner = of.argument
     if isinstance(inner, Constant):
-        return inner if inner.value is None else (FALSE if inner.value else TRUE)
+        return inner if is_null(inner) else (FALSE if inner.value else TRUE)
     if isinstance(inner, Not):
         return inner.argument
     return of
@@ -261,18 +268,17 @@ def _not(of: Not) -> Expression:
 
 def _is_null(of: IsNull) -> Expression:
     if isinstance(of.argument, Constant):
-        return TRUE if of.argument.value is None else FALSE
+        return TRUE if is_null(of.argument) else FALSE
     return of if nullable(of.argument) else FALSE
 
 
 def _in(of: In) -> Expression:
-    if isinstance(of.argument, Constant) and of.argument.value is None:
+    if is_null(of.argument):
         return UNKNOWN
     if any(not isinstance(one, Constant) and nullable(one) for one in of.items):
-        return folded(
-            Logic("or", tuple(folded(Compare("=", of.argument, one, place=of.place)) for one in of.items))
-        )
-    items = tuple(one for one in of.items if not (isinstance(one, Constant) and one.value is None))
+        equal = (Compare("=", of.argument, one, place=of.place) for one in of.items)
+        return folded(Logic("or", tuple(map(folded, equal))))
+    items = tuple(one for one in of.items if not is_null(one))
     found: Expression = replace(of, items=items)
     if isinstance(of.argument, Constant) and all(isinstance(one, Constant) for one in items):
         found = TRUE if of.argument in items else FALSE
@@ -291,15 +297,11 @@ def _case(of: Case) -> Expression:
             otherwise = value
             break
         branches.append((condition, value))
-    while branches and _both_null(branches[-1][1], otherwise):
+    while branches and is_null(branches[-1][1]) and is_null(otherwise):
         branches.pop()
     if all(value == otherwise for _, value in branches):
         return otherwise if otherwise.type == of.type else Cast(otherwise, of.type)
     return replace(of, branches=tuple(branches), otherwise=otherwise)
-
-
-def _both_null(*of: Expression) -> bool:
-    return all(isinstance(one, Constant) and one.value is None for one in of)
 
 
 def _cast(of: Cast) -> Expression:
@@ -311,13 +313,13 @@ def _cast(of: Cast) -> Expression:
 
 def _call(of: Call) -> Expression:
     if of.function in ("greatest", "least"):
-        known = tuple(one for one in of.arguments if not (isinstance(one, Constant) and one.value is None))
+        known = tuple(one for one in of.arguments if not is_null(one))
         if len(known) < 2:
             return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, place=of.place)
         return replace(of, arguments=known)
     if of.function in READS_NULL or not is_known(of):
         return of
-    if any(isinstance(one, Constant) and one.value is None for one in of.arguments):
+    if any(map(is_null, of.arguments)):
         return Constant(None, of.type, place=of.place)
     return of
 

@@ -16,7 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from lftj.sql import nodes
 from lftj.sql.nodes import (
+    COUNT,
+    AggregateCall,
     Call,
     Case,
     Column,
@@ -29,14 +32,10 @@ from lftj.sql.nodes import (
     Logic,
     Node,
     Not,
-    Project,
-    Recall,
-    Term,
     Variable,
-    Without,
 )
 from lftj.sql.translation.bodies import COPIES, Bag, Body, Head, one_each
-from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, nullable, over, walked
+from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, is_null, nullable, over, walked
 from lftj.sql.translation.translating import Translation
 from lftj.values.operators import FLIPPED
 
@@ -45,10 +44,9 @@ TWO_ROWS = "More than one row returned by a subquery used as an expression"
 
 def joined(t: Translation, node: Join) -> Bag:
     """The bag of a join."""
+    n_right = len(t.types_of(node.right))
     if node.kind == "RIGHT":
-        n_right = len(t.types_of(node.right))
-        found = joined(t, replace(_turned(t, node), kind="LEFT"))
-        return [body.showing((*body.columns[n_right:], *body.columns[:n_right])) for body in found]
+        return _swapped(joined(t, replace(_turned(t, node), kind="LEFT")), n_right)
     lefts = t.bag(node.left)
     if node.kind == "INNER":
         return [row for left in lefts for row in _pairs(node, left, t.bag(node.right))]
@@ -58,14 +56,17 @@ def joined(t: Translation, node: Join) -> Bag:
         return [left.showing((*left.columns, mark(t, node, left))) for left in lefts]
     if node.kind == "SINGLE":
         return _single(t, node, lefts)
-    bag = _outer(t, node, lefts)
+    bag = [row for left in lefts for row in _outer(t, node, left)]
     if node.kind == "FULL":
         back = _turned(t, node)
-        nulls = tuple(Constant(None, type_) for type_ in t.types_of(node.left))
-        for right in t.bag(node.right):
-            for alone in right.where(_not(has(t, back, right))):
-                bag.append(alone.showing((*nulls, *alone.columns)))
+        alone = [row for right in t.bag(node.right) for row in _alone(t, back, right, has(t, back, right))]
+        bag += _swapped(alone, n_right)
     return bag
+
+
+def _swapped(bag: Bag, n_first: int) -> Bag:
+    """With so many columns, the first, behind the others."""
+    return [row.showing((*row.columns[n_first:], *row.columns[:n_first])) for row in bag]
 
 
 def _not(of: Expression, negated: bool = True) -> Expression:
@@ -103,60 +104,50 @@ def _pairs(node: Join, left: Body, rights: Bag) -> Bag:
     return [pair for right in rights for pair in left.beside(right).where(*_conditions(node, left, right))]
 
 
-def _outer(t: Translation, node: Join, lefts: Bag) -> Bag:
-    bag: Bag = []
-    nulls = tuple(Constant(None, type_) for type_ in t.types_of(node.right))
-    for left in lefts:
-        partner = has(t, node, left)
-        for pair in _pairs(node, left, t.bag(node.right)):
-            bag.append(replace(pair, sides=(*pair.sides, (partner, True))))
-        for alone in left.where(_not(partner)):
-            sides = (*alone.sides, (partner, False))
-            bag.append(replace(alone, columns=(*alone.columns, *nulls), sides=sides))
-    return bag
+def _outer(t: Translation, node: Join, left: Body) -> Bag:
+    """Rows of the left with their partners, and those without."""
+    partner = has(t, node, left)
+    pairs = _pairs(node, left, t.bag(node.right))
+    with_one = [replace(pair, sides=(*pair.sides, (partner, True))) for pair in pairs]
+    alone = _alone(t, node, left, partner)
+    return with_one + [replace(row, sides=(*row.sides, (partner, False))) for row in alone]
+
+
+def _alone(t: Translation, node: Join, left: Body, partner: Expression) -> Bag:
+    """The rows of the left that have no partner: NULL in the place of the right's columns."""
+    nulls = [Constant(None, type_) for type_ in t.types_of(node.right)]
+    return [row.showing((*row.columns, *nulls)) for row in left.where(_not(partner))]
 
 
 def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
     """A scalar subquery: a column is that of the only partner, and two are an error."""
-    rights = t.bag(node.right)
-    keys = [one.right for one in node.conditions]
+    keys = tuple(one.right for one in node.conditions)
     if node.general is not None or any(one.operator not in ("=", "<=>") for one in node.conditions):
         raise t.refusal(node.place, "a scalar subquery by such a condition")
-    if not rights or one_each(rights, keys, t.rules.shapes):
-        return _outer(t, node, lefts)
-    types = t.types_of(node.right)
-    head = t.once((node, "single"), lambda: _scalar_head(t, rights, keys, types))
-    bag: Bag = []
-    for left in lefts:
-        right = t.read(head)
-        found, values, count = right.columns[: len(keys)], right.columns[len(keys) : -1], right.columns[-1]
-        several = Compare(">", count, Constant(1, "BIGINT"))
-        error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
-        shown = [Case(((several, replace(error, type=of.type)),), of, of.type) for of in values]
-        same = (
-            folded(Compare(one.operator, over(one.left, left.columns), key))
-            for one, key in zip(node.conditions, found, strict=True)
+    rights, types = t.bag(node.right), t.types_of(node.right)
+    if rights and not one_each(rights, keys, t.rules.shapes):
+        same = tuple(
+            replace(one, right=Column(len(types) + n, one.right.type))
+            for n, one in enumerate(node.conditions)
         )
-        for pair in left.beside(right).where(*same):
-            bag.append(pair.showing((*pair.columns[: len(left.columns)], *shown)))
-        for rest in left.where(_not(has(t, node, left))):
-            bag.append(rest.showing((*rest.columns, *(Constant(None, type_) for type_ in types))))
-    return bag
+        only = t.once((node, "single"), lambda: _only_partners(node, keys, types))
+        node = replace(node, right=only, conditions=same)
+    n_shown = len(t.types_of(node.left)) + len(types)
+    return [row.showing(row.columns[:n_shown]) for left in lefts for row in _outer(t, node, left)]
 
 
-def _scalar_head(t: Translation, rights: Bag, keys: Sequence[Expression], types: Sequence[str]) -> Head:
-    """By the keys of the condition: each column's value, and of how many rows."""
-    columns = [Column(number, type_) for number, type_ in enumerate(types)]
-    shown = [body.showing([over(one, body.columns) for one in (*keys, *columns)]) for body in rights]
-    key_types = [key.type for key in keys]
-    body = t.materialised("subquery", shown, [*key_types, *types])
-    groups, values = body.columns[: len(keys)], body.columns[len(keys) :]
-    counted = Term("count", nullable=False)
-    terms = (*groups, *(Term("any_value", (of,), place=of.place) for of in values), counted)
-    names = [f"k{number + 1}" for number in range(len(keys))]
-    names += [*(f"c{number + 1}" for number in range(len(types))), "n"]
-    shown_types = [*key_types, *types, "BIGINT"]
-    return t.head("scalar", [(body, terms)], types=shown_types, names=names, key=len(keys))
+def _only_partners(node: Join, keys: Sequence[Expression], types: Sequence[str]) -> Node:
+    """Of the right's rows with equal keys the only one, which fails where there are more; and the keys."""
+    columns = [Column(place, type_) for place, type_ in enumerate(types)]
+    calls = (*(AggregateCall("any_value", (of,), of.type, place=node.place) for of in columns), COUNT)
+    groups = nodes.Aggregate(node.right, tuple(keys), calls, (tuple(range(len(keys))),))
+    several = Compare(">", Column(len(keys) + len(types), "BIGINT"), Constant(1, "BIGINT"))
+    error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
+    shown = [
+        Case(((several, replace(error, type=of.type)),), replace(of, index=len(keys) + of.index), of.type)
+        for of in columns
+    ]
+    return nodes.Project(groups, (*shown, *(Column(place, key.type) for place, key in enumerate(keys))))
 
 
 # -- partners ------------------------------------------------------------------------------------
@@ -181,36 +172,27 @@ def _surely(t: Translation, node: Join, left: Body) -> bool:
         return False
     if not node.conditions:
         return any(map(t.is_always_there, t.bag(node.right)))
-    if not all(one.operator == "<=>" and isinstance(one.right, Column) for one in node.conditions):
+    columns = [one.right for one in node.conditions if one.operator == "<=>"]
+    found = _source(t, node.right, columns) if len(columns) == len(node.conditions) else None
+    made_of = None if found is None else t.distinct_of(t.definition(found[0]))
+    if found is None or made_of is None or sorted(found[1]) != list(range(len(made_of[1]))):
         return False
-    found = _source(
-        t, node.right, tuple(one.right.index for one in node.conditions if isinstance(one.right, Column))
-    )
-    if found is None:
-        return False
-    number, places = found
-    of = t.distinct_of(t.definition(number))
-    if of is None or sorted(places) != list(range(len(of[1]))):
-        return False
-    definition, columns = of
-    wanted = [over(one.left, left.columns) for one in node.conditions]
-    return any(
-        row[0] == definition
-        and all(row[1][columns[place]] == of for place, of in zip(places, wanted, strict=True))
-        for row in left.rows
-    )
+    wanted = {
+        place: over(one.left, left.columns) for place, one in zip(found[1], node.conditions, strict=True)
+    }
+    return left.has_row(made_of, [wanted[place] for place in range(len(wanted))])
 
 
-def _source(t: Translation, node: Node, places: tuple[int, ...]) -> tuple[int, tuple[int, ...]] | None:
+def _source(t: Translation, node: Node, of: Sequence[Expression]) -> tuple[int, list[int]] | None:
     """The definition of whose rows a node keeps each one, and which of its columns these are."""
-    if isinstance(node, Project):
-        found = [node.expressions[place] for place in places]
-        if not all(isinstance(one, Column) for one in found):
-            return None
-        return _source(t, node.child, tuple(one.index for one in found if isinstance(one, Column)))
+    places = [one.index for one in of if isinstance(one, Column)]
+    if len(places) < len(of):
+        return None
+    if isinstance(node, nodes.Project):
+        return _source(t, node.child, [node.expressions[place] for place in places])
     if isinstance(node, Join) and node.kind in ("LEFT", "SINGLE", "MARK"):
-        return _source(t, node.left, places) if max(places) < len(t.types_of(node.left)) else None
-    return (node.number, places) if isinstance(node, Recall) else None
+        return _source(t, node.left, of) if max(places) < len(t.types_of(node.left)) else None
+    return (node.number, places) if isinstance(node, nodes.Recall) else None
 
 
 def _among(t: Translation, node: Join, left: Body, conditions: Sequence[Compare]) -> Expression:
@@ -235,9 +217,8 @@ def _among(t: Translation, node: Join, left: Body, conditions: Sequence[Compare]
             return FALSE
         relation, columns = head.relation, head.columns
     terms = [over(one.left, left.columns) for one in conditions]
-    for one, of in zip(conditions, terms, strict=True):
-        if one.operator == "=" and of == Constant(None, of.type):
-            return FALSE
+    if any(one.operator == "=" and is_null(of) for one, of in zip(conditions, terms, strict=True)):
+        return FALSE
     shown = zip(columns, terms or [Constant(1, "INTEGER")], strict=True)
     return Exists(relation, tuple(shown), alone and (alone.relation, alone.columns), place=node.place)
 
@@ -276,12 +257,10 @@ def _looked_up(t: Translation, right: Node, conditions: Sequence[Compare], left:
 def _passes(t: Translation, test: Expression, asked: Mapping[Expression, Expression], left: Body) -> bool:
     if isinstance(test, Not) and isinstance(test.argument, IsNull):
         return not nullable(asked.get(test.argument.argument, UNKNOWN))
-    made_of = t.rules.shapes[test.relation].made_of if isinstance(test, Exists) else None
-    if made_of is None or not isinstance(test, Exists):
+    if not isinstance(test, Exists):
         return False
-    number, places = made_of
-    wanted = [asked.get(of) for _, of in test.terms]
-    return any(of == number and wanted == [row[place] for place in places] for of, row in left.rows)
+    made_of = t.rules.shapes[test.relation].made_of
+    return made_of is not None and left.has_row(made_of, [asked.get(of) for _, of in test.terms])
 
 
 def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Expression:
@@ -304,9 +283,8 @@ def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Ex
     if not rows:
         return FALSE
     head = t.head("exists", rows, types=[of.type for of in keys])
-    if not keys:
-        return Exists(head.relation, ((head.columns[0], Constant(1, "INTEGER")),), place=node.place)
-    return Exists(head.relation, tuple(zip(head.columns, keys, strict=True)), place=node.place)
+    shown = zip(head.columns, keys or [Constant(1, "INTEGER")], strict=True)
+    return Exists(head.relation, tuple(shown), place=node.place)
 
 
 def mark(t: Translation, node: Join, left: Body) -> Expression:
@@ -335,7 +313,7 @@ def mark(t: Translation, node: Join, left: Body) -> Expression:
 # -- EXCEPT and INTERSECT -----------------------------------------------------------------------------
 
 
-def without(t: Translation, node: Without) -> Bag:
+def without(t: Translation, node: nodes.Without) -> Bag:
     """Rows of the left that the right has, or has not; NULL is a value like others."""
     types = t.types_of(node)
     if node.all:
@@ -348,34 +326,24 @@ def without(t: Translation, node: Without) -> Bag:
     return [kept for left in lefts for kept in left.where(_not(has(t, join, left), not node.keeps))]
 
 
-def _by_copies(t: Translation, node: Without, types: Sequence[str]) -> Bag:
+def _by_copies(t: Translation, node: nodes.Without, types: Sequence[str]) -> Bag:
     """``ALL``: the difference, or the least, of how often each row is there."""
 
     def made() -> Head:
-        left, right = (_counted(t, side, types) for side in (node.left, node.right))
-        mine, theirs = t.read(left), t.read(right)
-        names = left.columns[:-1]
-        same = [
-            folded(Compare("<=>", one, other))
-            for one, other in zip(mine.columns[:-1], theirs.columns[:-1], strict=True)
-        ]
-        n, m = mine.columns[-1], theirs.columns[-1]
+        columns = tuple(Column(place, type_) for place, type_ in enumerate(types))
+        groups = (tuple(range(len(types))),)
+        sides = (nodes.Aggregate(side, columns, (COUNT,), groups) for side in (node.left, node.right))
+        (mine,), (theirs,) = map(t.bag, sides)
+        (*values, n), (*others, m) = mine.columns, theirs.columns
+        same = [folded(Compare("<=>", one, other)) for one, other in zip(values, others, strict=True)]
         number = Call("least" if node.keeps else "-", (n, m), "BIGINT")
-        shown = (*mine.columns[:-1], number)
-        rows = [(pair, shown) for pair in mine.beside(theirs).where(*same)]
+        rows = [(pair, (*values, number)) for pair in mine.beside(theirs).where(*same)]
         if not node.keeps:
-            gone = Exists(right.relation, tuple(zip(right.columns[:-1], mine.columns[:-1], strict=True)))
-            rows += [(rest, mine.columns) for rest in mine.where(_not(gone))]
-        head = t.head(
-            "copies", rows, types=(*types, "BIGINT"), bag=True, names=(*names, COPIES), place=node.place
-        )
-        return Head(head.relation, names, tuple(types), head.nullable[:-1])
+            (atom,) = theirs.atoms
+            terms = tuple((name, value) for (name, _), value in zip(atom.terms, values, strict=False))
+            rows += [(rest, mine.columns) for rest in mine.where(_not(Exists(atom.relation, terms)))]
+        names = (*(f"c{number + 1}" for number in range(len(types))), COPIES)
+        head = t.head("copies", rows, types=(*types, "BIGINT"), bag=True, names=names, place=node.place)
+        return Head(head.relation, names[:-1], tuple(types), head.nullable[:-1])
 
     return [t.read(t.once((node, "copies"), made))]
-
-
-def _counted(t: Translation, side: Node, types: Sequence[str]) -> Head:
-    body = t.materialised("rows", t.bag(side), types)
-    names = [f"c{number + 1}" for number in range(len(types))]
-    rows = [(body, (*body.columns, Term("count", nullable=False)))]
-    return t.head("counted", rows, types=(*types, "BIGINT"), names=(*names, "n"), key=len(names))

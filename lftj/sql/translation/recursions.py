@@ -19,26 +19,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from lftj.sql.nodes import (
-    Call,
-    Cast,
-    Compare,
-    Constant,
-    Exists,
-    Expression,
-    IsNull,
-    Node,
-    Not,
-    Recall,
-    Recursion,
-    SortKey,
-    Union,
-    Unnest,
-    Variable,
-    WindowCall,
-    With,
-    place_around,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Call, Cast, Compare, Constant, Exists, Expression, IsNull, Node, Not, Variable
 from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, decided, names_of
 from lftj.sql.translation.expressions import folded, over, walked
 from lftj.sql.translation.translating import Translation
@@ -50,7 +32,7 @@ _NO_PATH = Constant("", "VARCHAR")
 _LISTS = ("list_value", "unpivot_list")
 
 
-def recursion(t: Translation, node: Recursion) -> Bag:
+def recursion(t: Translation, node: nodes.Recursion) -> Bag:
     """The rows of a recursive definition."""
     if not t.bag(node.base):
         return []
@@ -61,17 +43,17 @@ def recursion(t: Translation, node: Recursion) -> Bag:
 
 def _recalls(node: Node, number: int) -> int:
     """How often a row of a node comes of rows of a definition."""
-    if isinstance(node, Recall):
+    if isinstance(node, nodes.Recall):
         return int(node.number == number)
-    if isinstance(node, Union):
+    if isinstance(node, nodes.Union):
         return max(_recalls(node.left, number), _recalls(node.right, number))
     parts = {part: _recalls(of, number) for part, of in vars(node).items() if isinstance(of, Node)}
-    if isinstance(node, With) and not node.correlates:
+    if isinstance(node, nodes.With) and not node.correlates:
         parts["definition"] *= _recalls(node.body, node.number)
     return sum(parts.values())
 
 
-def _head(t: Translation, node: Recursion) -> Head:
+def _head(t: Translation, node: nodes.Recursion) -> Head:
     base = t.bag(node.base)
     relation = t.rules.name(node.name)
     shown = names_of(base[0].columns)
@@ -98,7 +80,7 @@ def _head(t: Translation, node: Recursion) -> Head:
 
 
 def _derived(
-    t: Translation, node: Recursion, head: Head, bag: Bag, number: int
+    t: Translation, node: nodes.Recursion, head: Head, bag: Bag, number: int
 ) -> tuple[Body, tuple[Expression, ...]]:
     """One of the bodies of the base or the step, and the columns, level and path of what it gives."""
     body, width = bag[number], len(node.types)
@@ -140,7 +122,7 @@ def _numbered(t: Translation, atom: Atom) -> Atom:
 
     def made() -> Head:
         number = t.variable("number", "BIGINT", False)
-        window = WindowCall("row_number", (), found, tuple(map(SortKey, found)), "BIGINT")
+        window = nodes.WindowCall("row_number", (), found, tuple(map(nodes.SortKey, found)), "BIGINT")
         shown, types = (*found, number), [*(of.type for of in found), "BIGINT"]
         return t.head("numbered", [(Body((atom,)), shown)], types=types, windows=[(number, window)])
 
@@ -154,7 +136,7 @@ def _without_path(body: Body, relation: str) -> Body:
     return replace(body, atoms=tuple(atoms))
 
 
-def _check_step(t: Translation, node: Recursion, head: Head, body: Body) -> None:
+def _check_step(t: Translation, node: nodes.Recursion, head: Head, body: Body) -> None:
     """Raise UnsupportedSqlError for a body that reads not the last level, or more of the head than that."""
     parts = (one for of in (*body.tests, *body.columns) for one in walked(of))
     direct = {atom.relation for atom in body.atoms}
@@ -163,12 +145,12 @@ def _check_step(t: Translation, node: Recursion, head: Head, body: Body) -> None
     through = [rule.place for rule in read if head.relation in rule.reads]
     if through or head.relation not in direct:
         what = "a step of UNION ALL that reads the recursion through groups or a subquery, or not at all"
-        shown = place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
-        place = place_around(through) or shown
+        shown = nodes.place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
+        place = nodes.place_around(through) or shown
         raise t.refusal(place, what, "join the recursion, and group and order what comes of all")
 
 
-def unnested(t: Translation, node: Unnest) -> Bag:
+def unnested(t: Translation, node: nodes.Unnest) -> Bag:
     """The rows of the child, each with the elements of its list; of lists that name them, one for each."""
     n_below = len(t.types_of(node.child))
     bag: Bag = []
@@ -192,14 +174,13 @@ def unnested(t: Translation, node: Unnest) -> Bag:
 
 def _places(t: Translation, body: Body, of: Expression) -> Head:
     """Each list with the places that it has."""
-    relation = t.rules.name("elements")
-    head = Head(relation, ("list", "place"), (of.type, "BIGINT"), (False, False))
-    first = body.where(Not(IsNull(of)), Compare(">", Call("len", (of,), "BIGINT"), Constant(0, "BIGINT")))
-    t.rules.shapes[relation] = Shape(head.columns)
-    rows: list[tuple[Body, tuple[Expression, ...]]] = [(each, (of, _ONE)) for each in first]
+    head = Head(t.rules.name("elements"), ("list", "place"), (of.type, "BIGINT"), (False, False))
+    t.rules.shapes[head.relation] = Shape(head.columns)
     before = t.read(head)
     list_, place = before.columns
+    first = body.where(Not(IsNull(of)), Compare(">", Call("len", (of,), "BIGINT"), _ZERO))
+    rows: list[tuple[Body, tuple[Expression, ...]]] = [(each, (of, _ONE)) for each in first]
     following = Call("+", (place, _ONE), "BIGINT")
     after = before.where(Compare("<", place, Call("len", (list_,), "BIGINT")))
     rows += [(each, (list_, following)) for each in after]
-    return t.head("elements", rows, types=head.types, names=head.columns, relation=relation)
+    return t.head("elements", rows, types=head.types, names=head.columns, relation=head.relation)

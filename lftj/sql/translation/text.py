@@ -207,16 +207,11 @@ class Writer:
         if made_of is None:
             return False
         number, places = made_of
-        mine = [(self._root(variable), variable) for _, variable in atom.terms]
-        if any(root in self._strict and variable.nullable for root, variable in mine):
+        if any(self._root(one) in self._strict and one.nullable for _, one in atom.terms):
             return False
-        for of, columns in self._body.rows:
-            if of == number and all(
-                isinstance(columns[place], Variable) and self._root(columns[place]) == root  # type: ignore[arg-type]
-                for place, (root, _) in zip(places, mine, strict=True)
-            ):
-                return True
-        return False
+        rows = ([columns[place] for place in places] for of, columns in self._body.rows if of == number)
+        mine = [self._root(one) for _, one in atom.terms]
+        return any(mine == [isinstance(of, Variable) and self._root(of) for of in row] for row in rows)
 
     def body(self) -> str:
         literals = [text for test in self._tests for text in self._literals(test)]

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Cast, Column, Compare, Constant, Expression, Variable
+from lftj.sql.nodes import Column, Compare, Constant, Expression, Variable
 from lftj.sql.translation.bodies import Bag, Head, filtered
-from lftj.sql.translation.expressions import folded, only_where, over
+from lftj.sql.translation.expressions import argument, only_where, over
 from lftj.sql.translation.translating import Translation
-from lftj.sql.types import kind
 
 _ORDERED = ("row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "lag", "lead")
 _FRAMED = ("count", "sum", "avg", "min", "max", "first", "last", "nth")
+_MOVED = ("lag", "lead")
+_BY = {**dict.fromkeys(_MOVED, 1), "ntile": -1, "nth": -1}
+"""Windows by a number of rows, and the place of the argument that says it."""
+
 _NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count")
 """Windows that are not NULL."""
 
@@ -31,23 +35,18 @@ def windowed(t: Translation, node: nodes.Window) -> Bag:
 
 
 def tested(t: Translation, node: nodes.Filter) -> Bag:
-    """The bag of a filter."""
-    if isinstance(node.child, nodes.Window):
-        return filtered_window(t, node.child, node.conditions)
-    return filtered(t.bag(node.child), node.conditions)
-
-
-def filtered_window(t: Translation, node: nodes.Window, conditions: Sequence[Expression]) -> Bag:
-    """A window whose rows are tested: of ``row_number() <= k`` the first k are all that is kept."""
-    n_child = len(t.types_of(node.child))
-    if len(node.calls) == 1 and node.calls[0].function == "row_number" and node.calls[0].order:
-        for place, test in enumerate(conditions):
+    """The bag of a filter; over windows ``row_number() <= k`` keeps the first k rows."""
+    child, tests = node.child, node.conditions
+    if isinstance(child, nodes.Window) and [one.function for one in child.calls if one.order] == [
+        "row_number"
+    ]:
+        n_child = len(t.types_of(child.child))
+        for place, test in enumerate(tests if len(child.calls) == 1 else ()):
             most = _most(test, n_child)
             if most is not None:
-                rest = (*conditions[:place], *conditions[place + 1 :])
-                head = t.once((node, most), lambda most=most: _heads(t, node, most))  # type: ignore[misc]
-                return filtered([t.read(head)], rest)
-    return filtered(t.bag(node), conditions)
+                head = t.once((child, most), partial(_heads, t, child, most))
+                return filtered([t.read(head)], (*tests[:place], *tests[place + 1 :]))
+    return filtered(t.bag(child), tests)
 
 
 def _most(test: Expression, place: int) -> int | None:
@@ -104,18 +103,15 @@ def _term(
     name = call.function
     if name not in (*_ORDERED, *_FRAMED):
         raise t.refusal(call.place, f"the window {name}()")
-    arguments = tuple(over(_argument(call, one), columns) for one in call.arguments)
+    arguments = tuple(over(argument(call, number), columns) for number in range(len(call.arguments)))
     if name == "count" and call.condition is not None:
         counted = call.arguments[0] if call.arguments else Constant(1, "BIGINT")
         arguments = (over(only_where(call.condition, counted), columns),)
-    if name in ("lag", "lead"):
-        offset = arguments[1]
-        if not isinstance(offset, Constant) or not isinstance(offset.value, int) or offset.value < 0:
+    if name in _BY:
+        by = arguments[_BY[name]]
+        known = by.value if isinstance(by, Constant) else None
+        if not isinstance(known, int) or (known < 0 and name in _MOVED):
             raise t.refusal(call.place, f"{name}() by what is no literal")
-    if name in ("ntile", "nth") and not (
-        isinstance(arguments[-1], Constant) and isinstance(arguments[-1].value, int)
-    ):
-        raise t.refusal(call.place, f"{name}() by what is no literal")
     if name == "nth" and not call.order:
         raise t.refusal(call.place, "nth_value() without ORDER BY")
     partition, order = _window(call, [one.type for one in columns])
@@ -130,14 +126,6 @@ def _term(
         order=tuple(replace(key, expression=over(key.expression, columns)) for key in order),
         frame=call.frame if name in _FRAMED else None,
     )
-
-
-def _argument(call: nodes.WindowCall, of: Expression) -> Expression:
-    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
-        of = Cast(of, "INTEGER")
-    if call.condition is None or of is not call.arguments[0]:
-        return of
-    return folded(only_where(call.condition, of))
 
 
 # -- the first rows ----------------------------------------------------------------------------------
@@ -162,4 +150,5 @@ def limited(t: Translation, node: nodes.Limit) -> Bag:
         tests.append(Compare("<=", number, Constant(node.offset + node.limit, "BIGINT")))
     if node.offset:
         tests.append(Compare(">", number, Constant(node.offset, "BIGINT")))
-    return [body.showing(body.columns[:-1]) for body in filtered_window(t, window, tests)]
+    rows = tested(t, nodes.Filter(window, tuple(tests)))
+    return [body.showing(body.columns[:-1]) for body in rows]
