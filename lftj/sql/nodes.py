@@ -239,25 +239,13 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(Node):
-    child: Node
+class SetOperation(Node):
+    """``kind``: UNION, EXCEPT, INTERSECT; ``all``: by the number of copies."""
 
-
-@dataclass(frozen=True, eq=False)
-class Union(Node):
+    kind: str
     left: Node
     right: Node
     all: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Without(Node):
-    """EXCEPT, or INTERSECT where ``keeps``; ``all``: by the number of copies."""
-
-    left: Node
-    right: Node
-    keeps: bool
-    all: bool
 
 
 @dataclass(frozen=True)
@@ -358,10 +346,21 @@ def types_of(node: Node) -> tuple[str, ...]:
         return (*types_of(node.child), *node.types)
     if isinstance(node, With):
         return types_of(node.body)
-    if isinstance(node, Union | Without):
+    if isinstance(node, SetOperation):
         return types_of(node.left)
-    assert isinstance(node, Filter | Distinct | Ordered | Limit)
+    assert isinstance(node, Filter | Ordered | Limit)
     return types_of(node.child)
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """All that it shows."""
+    return tuple(Column(place, type_) for place, type_ in enumerate(types_of(node)))
+
+
+def grouped(node: Node, calls: tuple[AggregateCall, ...] = ()) -> Aggregate:
+    """Its distinct rows, with what is asked of those that are equal."""
+    columns = columns_of(node)
+    return Aggregate(node, columns, calls, (tuple(range(len(columns))),))
 
 
 @dataclass(frozen=True)

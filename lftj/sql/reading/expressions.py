@@ -8,22 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
+from lftj.sql import nodes
 from lftj.sql.errors import unsupported
-from lftj.sql.nodes import (
-    Call,
-    Case,
-    Cast,
-    Column,
-    Compare,
-    Constant,
-    Expression,
-    In,
-    IsNull,
-    Logic,
-    Not,
-    Place,
-    SortKey,
-)
+from lftj.sql.nodes import Call, Case, Cast, Column, Compare, Constant, Expression, In, IsNull, Logic, Not
 from lftj.sql.reading.binder import Binder, character_place
 from lftj.sql.reading.constants import computed, converted, has_parts, read, type_name
 
@@ -44,14 +31,8 @@ COMPARISONS = {
 _FREE = (
     *("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed", "nextval", "currval"),
     *("now", "today", "current_date", "current_time", "get_current_time", "current_localtime"),
-    *(
-        "txid_current",
-        "current_query",
-        "current_timestamp",
-        "get_current_timestamp",
-        "transaction_timestamp",
-        "current_localtimestamp",
-    ),
+    *("current_timestamp", "get_current_timestamp", "transaction_timestamp", "current_localtimestamp"),
+    *("txid_current", "current_query"),
 )
 """Functions whose value is not the row's."""
 
@@ -62,7 +43,7 @@ class ExpressionReader:
     def __init__(self, sql: str, binder: Binder) -> None:
         self.sql, self.binder = sql, binder
 
-    def place(self, written: Written) -> Place | None:
+    def place(self, written: Written) -> nodes.Place | None:
         return character_place(self.sql, written)
 
     def refusal(self, written: Written, what: str, instead: str = "") -> UnsupportedSqlError:
@@ -89,10 +70,10 @@ class ExpressionReader:
             raise self.refusal(written, f"a value of type {name}", "a column for each part")
         return type_name(type_) if type_ else ""
 
-    def keys(self, written: Sequence[Written]) -> tuple[SortKey, ...]:
+    def keys(self, written: Sequence[Written]) -> tuple[nodes.SortKey, ...]:
         """An ORDER BY."""
         return tuple(
-            SortKey(
+            nodes.SortKey(
                 self.read(one["expression"]),
                 one["type"] == "DESCENDING",
                 one["null_order"] == "NULLS FIRST",
@@ -102,53 +83,41 @@ class ExpressionReader:
 
     # -- expressions over those that are read -----------------------------------------------
 
-    def _column(self, written: Written, _: Parts, place: Place | None) -> Expression:
+    def _column(self, written: Written, _: Parts, place: nodes.Place | None) -> Expression:
         at = written.get("index", 0)
         if "binding" in written:  # of the one table below
             at = written["binding"].get("column_index", 0)
         return Column(at, type_name(written["return_type"]), place=place)
 
-    def _constant(self, written: Written, _: Parts, place: Place | None) -> Expression:
+    def _constant(self, written: Written, _: Parts, place: nodes.Place | None) -> Expression:
         called = re.match(r"\w+", self.sql[slice(*place)]) if place else None
         if called and called[0].lower() in _FREE:
             raise self._volatile(written, called[0])
         return read(written["value"], place)
 
-    def _case(self, written: Written, _: Parts, place: Place | None) -> Expression:
+    def _case(self, written: Written, _: Parts, place: nodes.Place | None) -> Expression:
         branches = tuple(
             (self.read(check["when_expr"]), self.read(check["then_expr"])) for check in written["case_checks"]
         )
         type_ = type_name(written["return_type"])
         return Case(branches, self.read(written["else_expr"]), type_, place=place)
 
-    def _compare(self, written: Written, parts: Parts, place: Place | None) -> Expression:
-        return Compare(COMPARISONS[written["type"]], *parts, place=place)
-
-    def _logic(self, written: Written, parts: Parts, place: Place | None) -> Expression:
-        return Logic("and" if written["type"] == "CONJUNCTION_AND" else "or", parts, place=place)
-
-    def _not(self, _: Written, parts: Parts, place: Place | None) -> Expression:
-        return Not(*parts, place=place)
-
-    def _is_null(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+    def _is_null(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         test = IsNull(*parts, place=place)
         return test if written["type"] == "OPERATOR_IS_NULL" else Not(test, place=place)
 
-    def _in(self, _: Written, parts: Parts, place: Place | None) -> Expression:
-        return In(parts[0], parts[1:], place=place)
-
-    def _between(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+    def _between(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         value, low, high = parts
         lower = ">=" if written.get("lower_inclusive", True) else ">"
         upper = "<=" if written.get("upper_inclusive", True) else "<"
         both = Compare(lower, value, low, place=place), Compare(upper, value, high, place=place)
         return Logic("and", both, place=place)
 
-    def _coalesce(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+    def _coalesce(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         branches = tuple((Not(IsNull(one)), one) for one in parts[:-1])
         return Case(branches, parts[-1], type_name(written["return_type"]), place=place)
 
-    def _cast(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+    def _cast(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         type_ = type_name(written["return_type"])
         fails = not written["function_data"].get("try_cast", False)
         (argument,) = parts
@@ -156,7 +125,7 @@ class ExpressionReader:
             return converted(self.binder, argument, type_, fails)
         return argument if argument.type == type_ else Cast(argument, type_, fails, place=place)
 
-    def _call(self, written: Written, parts: Parts, place: Place | None) -> Expression:
+    def _call(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         type_ = type_name(written["return_type"])
         name = written["qname"]["path"][-1]
         if name in _FREE:
@@ -188,15 +157,19 @@ class ExpressionReader:
 _OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_extract": 3, "regexp_replace": 3}
 """Where a regular expression's options stand."""
 
-_READERS: dict[str, Callable[[ExpressionReader, Written, Parts, Place | None], Expression]] = {
+_READERS: dict[str, Callable[[ExpressionReader, Written, Parts, nodes.Place | None], Expression]] = {
     **dict.fromkeys(("BOUND_REF", "BOUND_COLUMN_REF"), ExpressionReader._column),
-    **dict.fromkeys(COMPARISONS, ExpressionReader._compare),
-    **dict.fromkeys(("CONJUNCTION_AND", "CONJUNCTION_OR"), ExpressionReader._logic),
+    **dict.fromkeys(
+        COMPARISONS,
+        lambda _, written, parts, place: Compare(COMPARISONS[written["type"]], *parts, place=place),
+    ),
+    "CONJUNCTION_AND": lambda _, written, parts, place: Logic("and", parts, place=place),
+    "CONJUNCTION_OR": lambda _, written, parts, place: Logic("or", parts, place=place),
     **dict.fromkeys(("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"), ExpressionReader._is_null),
     "VALUE_CONSTANT": ExpressionReader._constant,
     "CASE_EXPR": ExpressionReader._case,
-    "OPERATOR_NOT": ExpressionReader._not,
-    "COMPARE_IN": ExpressionReader._in,
+    "OPERATOR_NOT": lambda _, written, parts, place: Not(*parts, place=place),
+    "COMPARE_IN": lambda _, written, parts, place: In(parts[0], parts[1:], place=place),
     "COMPARE_BETWEEN": ExpressionReader._between,
     "OPERATOR_COALESCE": ExpressionReader._coalesce,
     "OPERATOR_CAST": ExpressionReader._cast,

@@ -42,10 +42,6 @@ _ALIASES = {
 """Aggregates and windows that DuckDB has by several names, and the one that they have here."""
 
 
-def _called(name: str) -> str:
-    return _ALIASES.get(name, name)
-
-
 def read_plan(sql: str, binder: Binder, tables: Mapping[str, pa.Schema]) -> Plan:
     """The plan of a SELECT over tables of these names and columns.
 
@@ -129,7 +125,7 @@ class _Reader(ExpressionReader):
     def _distinct(self, written: Written, child: Node) -> Node:
         targets = self.all(written["distinct_targets"])
         if written.get("distinct_type", "DISTINCT") == "DISTINCT" and len(targets) == len(types_of(child)):
-            return nodes.Distinct(child)
+            return nodes.grouped(child)
         order = written.get("order_by", {}).get("orders", ())
         return nodes.Limit(nodes.Ordered(child, self.keys(order)), 1, 0, targets)
 
@@ -145,7 +141,7 @@ class _Reader(ExpressionReader):
 
     def _aggregate_call(self, written: Written) -> nodes.AggregateCall:
         said = written["qname"]["path"][-1]
-        name = _called(said)
+        name = _ALIASES.get(said, said)
         orders = (written.get("order_bys") or {}).get("orders", ())
         if orders and name in _FIRST:
             raise self.refusal(written, f"ORDER BY of {said}()", "list(x ORDER BY y)[1] is the first")
@@ -170,7 +166,7 @@ class _Reader(ExpressionReader):
         if "sql_range_order_casts" in written:  # dates among which an interval of days counts
             order = tuple(replace(key, expression=_uncast(key.expression)) for key in order)
         return nodes.WindowCall(
-            _called(name),
+            _ALIASES.get(name, name),
             self.all(written.get("children", ())),
             self.all(written.get("partitions", ())),
             order,
@@ -220,45 +216,29 @@ class _Reader(ExpressionReader):
 
     # -- two children ------------------------------------------------------------------
 
-    def _comparison_join(self, written: Written, left: Node, right: Node) -> Node:
-        conditions, general = [], []
+    def _join(self, written: Written, left: Node, right: Node) -> Node:
+        kind, conditions = written["join_type"], []
+        general = [self.read(written["condition"])] if "condition" in written else []
         for one in written.get("conditions", ()):
             if one["comparison"] in COMPARISONS:
                 sides = self.read(one["left"]), self.read(one["right"])
                 conditions.append(Compare(COMPARISONS[one["comparison"]], *sides))
             else:  # of both sides, by the columns of both
                 general.append(self.read(one["left"]))
-        more = nodes.Logic("and", tuple(general)) if general else None
-        return self._join(written, left, right, tuple(conditions), more)
-
-    def _any_join(self, written: Written, left: Node, right: Node) -> Node:
-        return self._join(written, left, right, (), self.read(written["condition"]))
-
-    def _join(
-        self,
-        written: Written,
-        left: Node,
-        right: Node,
-        conditions: tuple[Compare, ...],
-        general: Expression | None,
-    ) -> Node:
-        kind = written["join_type"]
         if kind not in _JOINS:
             raise self.refusal(written, f"a join of kind {kind.lower().replace('_', ' ')}")
-        node = nodes.Join(kind, left, right, conditions, general, place=self.place(written))
+        more = nodes.Logic("and", tuple(general)) if len(general) > 1 else next(iter(general), None)
+        node = nodes.Join(kind, left, right, tuple(conditions), more, place=self.place(written))
         n_left, n_all = len(types_of(left)), len(types_of(node))
         lefts = written.get("left_projection_map") or range(n_left)
         rights = written.get("right_projection_map") or range(n_all - n_left)
         return self._mapped(node, [*lefts, *(n_left + place for place in rights)])
 
-    def _union(self, written: Written, left: Node, *others: Node) -> Node:
+    def _set_operation(self, written: Written, left: Node, *others: Node) -> Node:
+        kind = written["type"].removeprefix("LOGICAL_")
         for right in others:
-            left = nodes.Union(left, right, written.get("setop_all", True))
+            left = nodes.SetOperation(kind, left, right, written.get("setop_all", True))
         return left
-
-    def _without(self, written: Written, left: Node, right: Node) -> Node:
-        keeps = written["type"] == "LOGICAL_INTERSECT"
-        return nodes.Without(left, right, keeps, written.get("setop_all", True))
 
     # -- names ---------------------------------------------------------------------------
 
@@ -317,10 +297,8 @@ _NODES: dict[str, Callable[..., Node]] = {
     ),
     "UNNEST": _Reader._unnest,
     "CROSS_PRODUCT": lambda self, written, left, right: nodes.Join("INNER", left, right),
-    "COMPARISON_JOIN": _Reader._comparison_join,
-    "ANY_JOIN": _Reader._any_join,
-    "UNION": _Reader._union,
-    **dict.fromkeys(("EXCEPT", "INTERSECT"), _Reader._without),
+    **dict.fromkeys(("COMPARISON_JOIN", "ANY_JOIN"), _Reader._join),
+    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT"), _Reader._set_operation),
     "MATERIALIZED_CTE": _Reader._with,
     "CTE_REF": lambda self, written: nodes.Recall(
         written.get("cte_index", 0), tuple(map(type_name, written["chunk_types"]))

@@ -12,24 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lftj.sql.nodes import (
-    AggregateCall,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Compare,
-    Constant,
-    Exists,
-    Expression,
-    In,
-    IsNull,
-    Logic,
-    Not,
-    Term,
-    Variable,
-    WindowCall,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, IsNull, Logic, Not, Variable
 from lftj.sql.translation.functions import is_known
 from lftj.sql.types import exactly, kind
 
@@ -87,7 +71,7 @@ def variables(of: Expression) -> Iterator[Variable]:
 
 
 def exists_in(of: Expression) -> bool:
-    return any(isinstance(one, Exists) for one in walked(of))
+    return any(isinstance(one, nodes.Exists) for one in walked(of))
 
 
 def mapped(of: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
@@ -102,7 +86,7 @@ def mapped(of: Expression, change: Callable[[Expression], Expression | None]) ->
 
 def over(of: Expression, columns: Sequence[Expression]) -> Expression:
     """With these in the place of columns; folded."""
-    return mapped(of, lambda one: columns[one.index] if isinstance(one, Column) else None)
+    return mapped(of, lambda one: columns[one.index] if isinstance(one, nodes.Column) else None)
 
 
 def is_null(of: Expression) -> bool:
@@ -112,11 +96,11 @@ def is_null(of: Expression) -> bool:
 
 def nullable(of: Expression) -> bool:
     """Whether it can be NULL."""
-    if isinstance(of, Constant | Exists | IsNull):
+    if isinstance(of, Constant | nodes.Exists | IsNull):
         return is_null(of)
-    if isinstance(of, Variable | Term):
+    if isinstance(of, Variable | nodes.Term):
         return of.nullable
-    if isinstance(of, Column):  # of which rows, is not known here
+    if isinstance(of, nodes.Column):  # of which rows, is not known here
         return True
     if isinstance(of, Compare) and of.operator in ("<=>", "<!=>"):
         return False
@@ -137,7 +121,7 @@ def nullable(of: Expression) -> bool:
     return any(map(nullable, children(of)))
 
 
-def argument(call: AggregateCall | WindowCall, number: int) -> Expression:
+def argument(call: nodes.AggregateCall | nodes.WindowCall, number: int) -> Expression:
     """What a call reads of each row: a number for a boolean that is summed, NULL where FILTER has no row."""
     of = call.arguments[number]
     if call.function in ("sum", "avg") and kind(of.type) == "boolean":

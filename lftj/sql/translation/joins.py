@@ -1,4 +1,4 @@
-"""Joins of all kinds, EXISTS, IN, EXCEPT and INTERSECT.
+"""Joins of all kinds, EXISTS, IN, UNION, EXCEPT and INTERSECT.
 
 An outer join is alternatives: rows with a partner, and rows without one, whose other columns are NULL.  That
 a row has a partner is an atom of a head.  Where all conditions are equations, the head is of the inner side
@@ -17,23 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lftj.sql import nodes
-from lftj.sql.nodes import (
-    COUNT,
-    AggregateCall,
-    Call,
-    Case,
-    Column,
-    Compare,
-    Constant,
-    Exists,
-    Expression,
-    IsNull,
-    Join,
-    Logic,
-    Node,
-    Not,
-    Variable,
-)
+from lftj.sql.nodes import Call, Column, Compare, Constant, Exists, Expression, IsNull, Logic, Not, Variable
 from lftj.sql.translation.bodies import COPIES, Bag, Body, Head, one_each
 from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, is_null, nullable, over, walked
 from lftj.sql.translation.translating import Translation
@@ -42,7 +26,7 @@ from lftj.values.operators import FLIPPED
 TWO_ROWS = "More than one row returned by a subquery used as an expression"
 
 
-def joined(t: Translation, node: Join) -> Bag:
+def joined(t: Translation, node: nodes.Join) -> Bag:
     """The bag of a join."""
     n_right = len(t.types_of(node.right))
     if node.kind == "RIGHT":
@@ -73,13 +57,12 @@ def _not(of: Expression, negated: bool = True) -> Expression:
     return folded(Not(of)) if negated else of
 
 
-def _turned(t: Translation, node: Join) -> Join:
+def _turned(t: Translation, node: nodes.Join) -> nodes.Join:
     """The join of the right with the left."""
-    sides = t.types_of(node.left), t.types_of(node.right)
-    n_right = len(sides[1])
-    columns = [Column(n_right + place, type_) for place, type_ in enumerate(sides[0])]
-    columns += [Column(place, type_) for place, type_ in enumerate(sides[1])]
-    return Join(
+    n_right = len(t.types_of(node.right))
+    columns = [replace(one, index=n_right + one.index) for one in nodes.columns_of(node.left)]
+    columns += nodes.columns_of(node.right)
+    return nodes.Join(
         node.kind,
         node.right,
         node.left,
@@ -89,7 +72,7 @@ def _turned(t: Translation, node: Join) -> Join:
     )
 
 
-def _conditions(node: Join, left: Body, right: Body) -> list[Expression]:
+def _conditions(node: nodes.Join, left: Body, right: Body) -> list[Expression]:
     """What a pair of rows has to fulfil."""
     found = [
         folded(replace(one, left=over(one.left, left.columns), right=over(one.right, right.columns)))
@@ -100,11 +83,11 @@ def _conditions(node: Join, left: Body, right: Body) -> list[Expression]:
     return found
 
 
-def _pairs(node: Join, left: Body, rights: Bag) -> Bag:
+def _pairs(node: nodes.Join, left: Body, rights: Bag) -> Bag:
     return [pair for right in rights for pair in left.beside(right).where(*_conditions(node, left, right))]
 
 
-def _outer(t: Translation, node: Join, left: Body) -> Bag:
+def _outer(t: Translation, node: nodes.Join, left: Body) -> Bag:
     """Rows of the left with their partners, and those without."""
     partner = has(t, node, left)
     pairs = _pairs(node, left, t.bag(node.right))
@@ -113,13 +96,13 @@ def _outer(t: Translation, node: Join, left: Body) -> Bag:
     return with_one + [replace(row, sides=(*row.sides, (partner, False))) for row in alone]
 
 
-def _alone(t: Translation, node: Join, left: Body, partner: Expression) -> Bag:
+def _alone(t: Translation, node: nodes.Join, left: Body, partner: Expression) -> Bag:
     """The rows of the left that have no partner: NULL in the place of the right's columns."""
     nulls = [Constant(None, type_) for type_ in t.types_of(node.right)]
     return [row.showing((*row.columns, *nulls)) for row in left.where(_not(partner))]
 
 
-def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
+def _single(t: Translation, node: nodes.Join, lefts: Bag) -> Bag:
     """A scalar subquery: a column is that of the only partner, and two are an error."""
     keys = tuple(one.right for one in node.conditions)
     if node.general is not None or any(one.operator not in ("=", "<=>") for one in node.conditions):
@@ -130,21 +113,26 @@ def _single(t: Translation, node: Join, lefts: Bag) -> Bag:
             replace(one, right=Column(len(types) + n, one.right.type))
             for n, one in enumerate(node.conditions)
         )
-        only = t.once((node, "single"), lambda: _only_partners(node, keys, types))
+        only = t.once((node, "single"), lambda: _only_partners(node, keys))
         node = replace(node, right=only, conditions=same)
     n_shown = len(t.types_of(node.left)) + len(types)
     return [row.showing(row.columns[:n_shown]) for left in lefts for row in _outer(t, node, left)]
 
 
-def _only_partners(node: Join, keys: Sequence[Expression], types: Sequence[str]) -> Node:
+def _only_partners(node: nodes.Join, keys: Sequence[Expression]) -> nodes.Node:
     """Of the right's rows with equal keys the only one, which fails where there are more; and the keys."""
-    columns = [Column(place, type_) for place, type_ in enumerate(types)]
-    calls = (*(AggregateCall("any_value", (of,), of.type, place=node.place) for of in columns), COUNT)
+    columns = nodes.columns_of(node.right)
+    calls = (
+        *(nodes.AggregateCall("any_value", (of,), of.type, place=node.place) for of in columns),
+        nodes.COUNT,
+    )
     groups = nodes.Aggregate(node.right, tuple(keys), calls, (tuple(range(len(keys))),))
-    several = Compare(">", Column(len(keys) + len(types), "BIGINT"), Constant(1, "BIGINT"))
+    several = Compare(">", Column(len(keys) + len(columns), "BIGINT"), Constant(1, "BIGINT"))
     error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
     shown = [
-        Case(((several, replace(error, type=of.type)),), replace(of, index=len(keys) + of.index), of.type)
+        nodes.Case(
+            ((several, replace(error, type=of.type)),), replace(of, index=len(keys) + of.index), of.type
+        )
         for of in columns
     ]
     return nodes.Project(groups, (*shown, *(Column(place, key.type) for place, key in enumerate(keys))))
@@ -153,7 +141,7 @@ def _only_partners(node: Join, keys: Sequence[Expression], types: Sequence[str])
 # -- partners ------------------------------------------------------------------------------------
 
 
-def has(t: Translation, node: Join, left: Body) -> Expression:
+def has(t: Translation, node: nodes.Join, left: Body) -> Expression:
     """Whether a row of the left has a partner, for which all conditions are true."""
     if _surely(t, node, left):
         return TRUE
@@ -162,7 +150,7 @@ def has(t: Translation, node: Join, left: Body) -> Expression:
     return _asked(t, node, left)
 
 
-def _surely(t: Translation, node: Join, left: Body) -> bool:
+def _surely(t: Translation, node: nodes.Join, left: Body) -> bool:
     """Whether each row of the left has a partner, whatever the data.
 
     So it is where the right is one row; and where the right has all distinct rows of a definition of which
@@ -183,19 +171,19 @@ def _surely(t: Translation, node: Join, left: Body) -> bool:
     return left.has_row(made_of, [wanted[place] for place in range(len(wanted))])
 
 
-def _source(t: Translation, node: Node, of: Sequence[Expression]) -> tuple[int, list[int]] | None:
+def _source(t: Translation, node: nodes.Node, of: Sequence[Expression]) -> tuple[int, list[int]] | None:
     """The definition of whose rows a node keeps each one, and which of its columns these are."""
     places = [one.index for one in of if isinstance(one, Column)]
     if len(places) < len(of):
         return None
     if isinstance(node, nodes.Project):
         return _source(t, node.child, [node.expressions[place] for place in places])
-    if isinstance(node, Join) and node.kind in ("LEFT", "SINGLE", "MARK"):
+    if isinstance(node, nodes.Join) and node.kind in ("LEFT", "SINGLE", "MARK"):
         return _source(t, node.left, of) if max(places) < len(t.types_of(node.left)) else None
     return (node.number, places) if isinstance(node, nodes.Recall) else None
 
 
-def _among(t: Translation, node: Join, left: Body, conditions: Sequence[Compare]) -> Expression:
+def _among(t: Translation, node: nodes.Join, left: Body, conditions: Sequence[Compare]) -> Expression:
     """That the inner side has these values: a head of them serves all rows.  ``=`` meets no NULL."""
     keys = tuple(one.right for one in conditions)
     signs = tuple(one.operator for one in conditions)
@@ -231,7 +219,9 @@ class _LookedUp(NamedTuple):
     is_whole: bool
 
 
-def _looked_up(t: Translation, right: Node, conditions: Sequence[Compare], left: Body) -> _LookedUp | None:
+def _looked_up(
+    t: Translation, right: nodes.Node, conditions: Sequence[Compare], left: Body
+) -> _LookedUp | None:
     """The relation whose rows the inner side has, but for tests that rows with a partner pass anyway.
 
     So is that they are among what a correlated subquery is asked for, where the left has a row of that.
@@ -263,7 +253,7 @@ def _passes(t: Translation, test: Expression, asked: Mapping[Expression, Express
     return made_of is not None and left.has_row(made_of, [asked.get(of) for _, of in test.terms])
 
 
-def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Expression:
+def _asked(t: Translation, node: nodes.Join, left: Body, *, maybe: bool = False) -> Expression:
     """Whether a row of the left has a partner with which the condition is true; ``maybe``: not false.
 
     The head has those of the left's values that have one.
@@ -278,7 +268,9 @@ def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Ex
         tests = _conditions(node, left, right)
         if maybe:
             test = folded(Logic("and", tuple(tests)))
-            tests = [Case(((test, TRUE),), folded(IsNull(test)), "BOOLEAN")] if nullable(test) else [test]
+            tests = (
+                [nodes.Case(((test, TRUE),), folded(IsNull(test)), "BOOLEAN")] if nullable(test) else [test]
+            )
         rows += [(kept, keys) for kept in left.beside(right).where(*tests)]
     if not rows:
         return FALSE
@@ -287,7 +279,7 @@ def _asked(t: Translation, node: Join, left: Body, *, maybe: bool = False) -> Ex
     return Exists(head.relation, tuple(shown), place=node.place)
 
 
-def mark(t: Translation, node: Join, left: Body) -> Expression:
+def mark(t: Translation, node: nodes.Join, left: Body) -> Expression:
     """Whether a row of the left has a partner: true, false, or NULL where that is not known."""
     equal = [one for one in node.conditions if one.operator == "="]
     same = [one for one in node.conditions if one.operator == "<=>"]
@@ -310,40 +302,39 @@ def mark(t: Translation, node: Join, left: Body) -> Expression:
     return folded(Logic("or", (true, doubt)))
 
 
-# -- EXCEPT and INTERSECT -----------------------------------------------------------------------------
+# -- UNION, EXCEPT and INTERSECT -----------------------------------------------------------------------------
 
 
-def without(t: Translation, node: nodes.Without) -> Bag:
-    """Rows of the left that the right has, or has not; NULL is a value like others."""
-    types = t.types_of(node)
+def set_operation(t: Translation, node: nodes.SetOperation) -> Bag:
+    """Rows of either side, or of the left that the right has, or has not; NULL is a value like others."""
+    if node.kind == "UNION":
+        both = t.bag(node.left) + t.bag(node.right)
+        return both if node.all else t.distinct(node, both)
+    keeps = node.kind == "INTERSECT"
     if node.all:
-        return _by_copies(t, node, types)
+        return _by_copies(t, node, keeps)
     lefts = t.distinct(node, t.bag(node.left))
-    alike = tuple(
-        Compare("<=>", Column(number, type_), Column(number, type_)) for number, type_ in enumerate(types)
-    )
-    join = Join("SEMI" if node.keeps else "ANTI", node.left, node.right, alike)
-    return [kept for left in lefts for kept in left.where(_not(has(t, join, left), not node.keeps))]
+    alike = tuple(Compare("<=>", one, one) for one in nodes.columns_of(node))
+    join = nodes.Join("SEMI" if keeps else "ANTI", node.left, node.right, alike)
+    return [kept for left in lefts for kept in left.where(_not(has(t, join, left), not keeps))]
 
 
-def _by_copies(t: Translation, node: nodes.Without, types: Sequence[str]) -> Bag:
+def _by_copies(t: Translation, node: nodes.SetOperation, keeps: bool) -> Bag:
     """``ALL``: the difference, or the least, of how often each row is there."""
+    types = t.types_of(node)
 
     def made() -> Head:
-        columns = tuple(Column(place, type_) for place, type_ in enumerate(types))
-        groups = (tuple(range(len(types))),)
-        sides = (nodes.Aggregate(side, columns, (COUNT,), groups) for side in (node.left, node.right))
-        (mine,), (theirs,) = map(t.bag, sides)
+        (mine,), (theirs,) = (t.bag(nodes.grouped(side, (nodes.COUNT,))) for side in (node.left, node.right))
         (*values, n), (*others, m) = mine.columns, theirs.columns
         same = [folded(Compare("<=>", one, other)) for one, other in zip(values, others, strict=True)]
-        number = Call("least" if node.keeps else "-", (n, m), "BIGINT")
+        number = Call("least" if keeps else "-", (n, m), "BIGINT")
         rows = [(pair, (*values, number)) for pair in mine.beside(theirs).where(*same)]
-        if not node.keeps:
+        if not keeps:
             (atom,) = theirs.atoms
             terms = tuple((name, value) for (name, _), value in zip(atom.terms, values, strict=False))
             rows += [(rest, mine.columns) for rest in mine.where(_not(Exists(atom.relation, terms)))]
         names = (*(f"c{number + 1}" for number in range(len(types))), COPIES)
         head = t.head("copies", rows, types=(*types, "BIGINT"), bag=True, names=names, place=node.place)
-        return Head(head.relation, names[:-1], tuple(types), head.nullable[:-1])
+        return Head(head.relation, names[:-1], types, head.nullable[:-1])
 
     return [t.read(t.once((node, "copies"), made))]

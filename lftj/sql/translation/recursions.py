@@ -45,7 +45,7 @@ def _recalls(node: Node, number: int) -> int:
     """How often a row of a node comes of rows of a definition."""
     if isinstance(node, nodes.Recall):
         return int(node.number == number)
-    if isinstance(node, nodes.Union):
+    if isinstance(node, nodes.SetOperation) and node.kind == "UNION":
         return max(_recalls(node.left, number), _recalls(node.right, number))
     parts = {part: _recalls(of, number) for part, of in vars(node).items() if isinstance(of, Node)}
     if isinstance(node, nodes.With) and not node.correlates:

@@ -24,24 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from lftj.sql.nodes import (
-    Call,
-    Case,
-    Cast,
-    Compare,
-    Constant,
-    Exists,
-    Expression,
-    In,
-    IsNull,
-    Logic,
-    Not,
-    Place,
-    SortKey,
-    Term,
-    Variable,
-    WindowCall,
-)
+from lftj.sql import nodes
+from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, IsNull, Logic, Not, Variable
 from lftj.sql.translation.bodies import Atom, Body, Shape
 from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, variables, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
@@ -98,20 +82,18 @@ class Writer:
 
     def _unified(self, tests: Iterable[Expression]) -> list[Expression]:
         """The tests that are left when equal variables are one."""
-        rest = []
-        for test in tests:
-            if isinstance(test, Compare) and test.operator in ("=", "<=>") and self._equal(test):
-                continue
-            rest.append(test)
+        rest = [test for test in tests if not self._equal(test)]
         return [test for test in rest if not self._set(test)]
 
-    def _equal(self, test: Compare) -> bool:
+    def _equal(self, test: Expression) -> bool:
+        """Whether a test says that two variables are one."""
+        if not isinstance(test, Compare) or test.operator not in ("=", "<=>"):
+            return False
         left, right = test.left, test.right
         if not isinstance(left, Variable) or not isinstance(right, Variable):
             return False
-        if kind(left.type) != kind(right.type) or (
-            kind(left.type) not in _UNIFIED and left.type != right.type
-        ):
+        in_one_domain = kind(left.type) == kind(right.type) and kind(left.type) in _UNIFIED
+        if left.type != right.type and not in_one_domain:
             return False
         strict = test.operator == "=" or not left.nullable or not right.nullable
         one, other = self._root(left), self._root(right)
@@ -167,7 +149,7 @@ class Writer:
     # -- heads -------------------------------------------------------------------------------
 
     def term(self, of: Expression) -> str:
-        if not isinstance(of, Term):
+        if not isinstance(of, nodes.Term):
             return self._variable(of)
         arguments = [self._variable(one) for one in of.arguments]
         arguments[1:1] = of.settings
@@ -176,7 +158,7 @@ class Writer:
         distinct = "distinct " if of.distinct else ""
         return f"{of.function}({distinct}{', '.join(arguments)})"
 
-    def window(self, target: Variable, of: WindowCall) -> str:
+    def window(self, target: Variable, of: nodes.WindowCall) -> str:
         arguments = []
         for number, one in enumerate(of.arguments):
             as_is = isinstance(one, Constant) and (number > 0 or of.function in ("top", "ntile"))
@@ -192,7 +174,7 @@ class Writer:
             arguments.append(f"{unit}: ({', '.join(ends)})")
         return f"{self._name(target)} = {of.function}({', '.join(arguments)})"
 
-    def _by(self, order: Sequence[SortKey]) -> str:
+    def _by(self, order: Sequence[nodes.SortKey]) -> str:
         keys: dict[str, str] = {}
         for key in order:
             signs = (" desc" if key.descending else " asc") + " nulls first" * key.nulls_first
@@ -317,7 +299,7 @@ class Writer:
                 text = f", if({self._condition(condition)}, {self._value(value)}{text})"
         return text[2:]
 
-    def _type(self, type_: str, place: Place | None) -> str:
+    def _type(self, type_: str, place: nodes.Place | None) -> str:
         name = written(type_)
         if name is None:
             raise self._refuse(place, f"a value of type {type_}")
@@ -358,7 +340,7 @@ class Writer:
             return f"{self._value(of.argument)} {'' if holds else 'not '}in ({items})"
         if isinstance(of, Call) and of.function in TESTS:
             return self._filled(TESTS[of.function][not holds], of.arguments)
-        if isinstance(of, Exists):
+        if isinstance(of, nodes.Exists):
             raise self._refuse(of.place, "a subquery in such a place")
         if isinstance(of, Constant):
             if of.value is None:
@@ -381,7 +363,7 @@ class Writer:
                 alternatives = (", ".join(self._literals(one, holds)) for one in of.arguments)
                 return [f"({' ; '.join(alternatives)})"]
             return [f"coalesce({self._condition(of, holds)}, false) = true"]
-        if isinstance(of, Exists):
+        if isinstance(of, nodes.Exists):
             relation, columns = of.relation, tuple(column for column, _ in of.terms)
             if not holds and of.absent is not None:
                 relation, columns = of.absent

@@ -19,10 +19,16 @@ from lftj.values.names import usable_names
 from lftj.values.schema import Schema
 
 _BAGS: Bags = {
+    nodes.Scan: Translation.scan,
+    nodes.Values: Translation.values,
+    nodes.Project: Translation.project,
+    nodes.SetOperation: joins.set_operation,
+    nodes.Ordered: lambda t, node: t.bag(node.child),  # an order is one of answers
+    nodes.With: Translation.within,
+    nodes.Recall: Translation.recall,
     nodes.Filter: windows.tested,
     nodes.Join: joins.joined,
     nodes.Aggregate: aggregates.aggregated,
-    nodes.Without: joins.without,
     nodes.Window: windows.windowed,
     nodes.Limit: windows.limited,
     nodes.Unnest: recursions.unnested,

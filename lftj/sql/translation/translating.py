@@ -21,17 +21,7 @@ from lftj.errors import UnsupportedSqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Call, Column, Compare, Constant, Expression, Node, Place, Plan, Variable
-from lftj.sql.translation.bodies import (
-    Atom,
-    Bag,
-    Body,
-    Head,
-    Shape,
-    apart,
-    determined,
-    names_of,
-    projected,
-)
+from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, apart, determined, names_of, projected
 from lftj.sql.translation.expressions import nullable
 from lftj.sql.translation.rules import Rules, Window
 
@@ -57,8 +47,8 @@ Bags = Mapping[type, Callable[["Translation", Any], Bag]]
 class Translation:
     """One statement.
 
-    ``name``: that its result has; ``tables``: all relations by name; ``bags``: what nodes give that are not
-    among ``OWN``; ``taken``: names that no head may have.
+    ``name``: that its result has; ``tables``: all relations by name; ``bags``: what nodes give; ``taken``:
+    names that no head may have.
     """
 
     def __init__(
@@ -69,7 +59,7 @@ class Translation:
         self.rules = Rules(name, {name, *tables, *taken}, self.refusal)
         self.rules.shapes.update({relation: table.shape for relation, table in tables.items()})
         self.result = name
-        self._bags = {**OWN, **bags}
+        self._bags = bags
         self._numbers = itertools.count()
         self._heads: dict[object, Any] = {}
         self._definitions: dict[int, nodes.With | Head] = {}
@@ -169,7 +159,7 @@ class Translation:
         head = self.once((node, "rows"), lambda: self._rows_head("rows", found, types))
         return [self.read(head, len(types))]
 
-    def _scan(self, node: nodes.Scan) -> Bag:
+    def scan(self, node: nodes.Scan) -> Bag:
         table = self.tables[node.table]
         shown: list[Expression] = []
         terms: list[tuple[str, Variable]] = []
@@ -185,11 +175,11 @@ class Translation:
             terms = [(first, self.variable(first, ""))]
         return [Body((Atom(node.table, tuple(terms), place=node.place),), (), tuple(shown))]
 
-    def _values(self, node: nodes.Values) -> Bag:
+    def values(self, node: nodes.Values) -> Bag:
         below = [Body()] if node.child is None else self.bag(node.child)
         return [each for row in node.rows for each in projected(below, row)]
 
-    def _project(self, node: nodes.Project) -> Bag:
+    def project(self, node: nodes.Project) -> Bag:
         return self._asked(projected(self.bag(node.child), node.expressions))
 
     def _asked(self, bag: Bag) -> Bag:
@@ -197,10 +187,6 @@ class Translation:
         if any(one == _ROW for body in bag for one in body.columns):
             raise self.refusal(None, "rowid", "load the numbers of rows as a column")
         return bag
-
-    def _union(self, node: nodes.Union) -> Bag:
-        both = self.bag(node.left) + self.bag(node.right)
-        return both if node.all else self.distinct(node, both)
 
     def distinct(self, node: Node, bag: Bag) -> Bag:
         """The distinct rows of a node's bag."""
@@ -213,11 +199,11 @@ class Translation:
 
     # -- definitions ------------------------------------------------------------------------------
 
-    def _with(self, node: nodes.With) -> Bag:
+    def within(self, node: nodes.With) -> Bag:
         self._definitions[node.number] = node
         return self.bag(node.body)
 
-    def _recall(self, node: nodes.Recall) -> Bag:
+    def recall(self, node: nodes.Recall) -> Bag:
         of = self._definitions[node.number]
         if isinstance(of, Head):
             return [self.read(of, len(node.types))]
@@ -275,15 +261,3 @@ _ROW = Call("rowid", (), "BIGINT")
 
 def _shown(of: Expression) -> Expression:
     return Constant(0, "BIGINT") if of == _ROW else of
-
-
-OWN: Bags = {
-    nodes.Scan: Translation._scan,
-    nodes.Values: Translation._values,
-    nodes.Project: Translation._project,
-    nodes.Union: Translation._union,
-    nodes.Distinct: lambda t, node: t.distinct(node, t.bag(node.child)),
-    nodes.Ordered: lambda t, node: t.bag(node.child),  # an order is one of answers
-    nodes.With: Translation._with,
-    nodes.Recall: Translation._recall,
-}
