@@ -111,11 +111,6 @@ class Binder:
             except OverflowError:
                 raise UnsupportedSqlError(BEYOND) from None
 
-    def rows(self, sql: str) -> pa.Table:
-        """The rows of a SELECT that reads no table."""
-        with self._lock:
-            return self._connection.sql(sql).to_arrow_table()
-
     def _take(self, wanted: Mapping[str, pa.Schema], tables: Mapping[str, pa.Schema]) -> None:
         """Have these tables, and others as they are now or not at all."""
         for name in [name for name, schema in self._tables.items() if tables.get(name) != schema]:

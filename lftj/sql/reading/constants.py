@@ -88,8 +88,8 @@ def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_
 def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> list[Constant]:
     """The rows of a table function of constants, as far as :data:`MOST_ROWS` and one more."""
     shown = ", ".join(map(_written, arguments))
-    rows = binder.rows(f"select * from {quoted(function)}({shown}) limit {MOST_ROWS + 1}")
-    return [Constant(value, type_) for value in rows.column(0).to_pylist()]
+    rows = f"(from {quoted(function)}({shown}) limit {MOST_ROWS + 1})"
+    return [Constant(value, type_) for value in binder.value(f"list(x) from {rows} rows(x)") or ()]
 
 
 def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant | Call:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from lftj.sql import nodes
 from lftj.sql.nodes import Case, Column, Compare, Constant, Expression, IsNull, Logic, Node, Not, Term
 from lftj.sql.translation.bodies import Bag, Body, Head, apart, names_of, separate
-from lftj.sql.translation.expressions import argument, folded, nullable, over
+from lftj.sql.translation.expressions import argument, folded, is_null, nullable, over
 from lftj.sql.translation.text import literal
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -107,10 +107,7 @@ def _by_order(t: Translation, node: nodes.Aggregate, orders: Sequence[tuple[node
 
 def _grouping(arguments: Sequence[int], groups: Sequence[int]) -> int:
     """GROUPING(a, b): a bit for each that is not grouped by."""
-    bits = 0
-    for one in arguments:
-        bits = 2 * bits + (one not in groups)
-    return bits
+    return sum((one not in groups) << bit for bit, one in enumerate(reversed(arguments)))
 
 
 def _distinct_groups(t: Translation, node: nodes.Aggregate) -> Bag:
@@ -230,9 +227,8 @@ def _terms(
     left, terms = iter(values), list[Expression]()
     for call in calls:
         read = [next(left) for _ in _read_by(call)]
-        terms.append(
-            replace(_term(t, call, read, alone), place=nodes.place_around(one.place for one in read))
-        )
+        place = nodes.place_around(one.place for one in read)
+        terms.append(replace(_term(t, call, read, alone), place=place))
     return terms
 
 
@@ -263,9 +259,8 @@ def _of_constants(term: Expression, call: nodes.AggregateCall) -> Expression:
     if not isinstance(term, Term) or not term.arguments:
         return term
     first = term.arguments[0]
-    is_null = isinstance(first, Constant) and first.value is None
-    counts_none = call.function in _COUNTS and first == _ZERO
-    return replace(_of_nothing(call), place=term.place) if is_null or counts_none else term
+    nothing = is_null(first) or (call.function in _COUNTS and first == _ZERO)
+    return replace(_of_nothing(call), place=term.place) if nothing else term
 
 
 def _of_nothing(call: nodes.AggregateCall) -> Constant:
@@ -307,17 +302,11 @@ def _term(t: Translation, call: nodes.AggregateCall, values: Sequence[Expression
         for key, of in zip(call.order, values[len(values) - n_order :], strict=True)
     )
     name, default = _known(t, call), "null" if alone else None
-    settings: tuple[str, ...] = ()
     if name in _COUNTS:
-        default = "0" if alone else None
-        if call.distinct:
-            return Term("count", tuple(arguments), True, default=default, nullable=False)
-        counted = tuple(arguments[:1])
-        if not counted or counted[0] == _ONE:
-            return Term("count", default=default, nullable=False)
-        return Term("sum", counted, default=default, nullable=False)
-    if name in _SET:
-        settings = (_setting(t, call),)
+        counted = tuple(one for one in arguments if call.distinct or one != _ONE)
+        function = "sum" if counted and not call.distinct else "count"
+        return Term(function, counted, call.distinct, default="0" if alone else None, nullable=False)
+    settings = (_setting(t, call),) if name in _SET else ()
     if call.distinct and order and name in ("list", "string_agg"):
         if [(key.expression, key.descending) for key in order] != [(arguments[0], False)]:
             raise t.refusal(call.place, f"{name}(DISTINCT) in another order", "take a subquery")
@@ -337,13 +326,11 @@ def _known(t: Translation, call: nodes.AggregateCall) -> str:
         raise t.refusal(call.place, f"the aggregate {name}()", _INSTEAD.get(name, ""))
     pairs = name in ("arg_min", "arg_max")
     if len(call.arguments) > 1 + pairs and name not in ("string_agg", "quantile", "median"):
-        raise t.refusal(
-            call.place, f"{call.function}() of so many rows", "QUALIFY row_number() OVER (...) <= n"
-        )
-    if name in ("avg", "median") and kind(call.arguments[0].type) in ("date", "timestamp", "text"):
-        raise t.refusal(
-            call.place, f"{name}() of {call.arguments[0].type}", "quantile_disc(x, 0.5), avg(epoch(x))"
-        )
+        instead = "QUALIFY row_number() OVER (...) <= n"
+        raise t.refusal(call.place, f"{call.function}() of so many rows", instead)
+    type_ = call.arguments[0].type if call.arguments else ""
+    if name in ("avg", "median") and kind(type_) in ("date", "timestamp", "text"):
+        raise t.refusal(call.place, f"{name}() of {type_}", "quantile_disc(x, 0.5), avg(epoch(x))")
     if call.distinct and pairs:
         raise t.refusal(call.place, f"{call.function}(DISTINCT)")
     return name
@@ -362,7 +349,6 @@ def _setting(t: Translation, call: nodes.AggregateCall) -> str:
     if not isinstance(of, Constant) or of.value is None:
         raise t.refusal(call.place, f"{call.function}() by what is no literal")
     if not isinstance(of.value, str) and not 0 < of.value <= 1:
-        raise t.refusal(
-            call.place, f"the share {of.value} of {call.function}()", "order by the negative, or min()"
-        )
+        what = f"the share {of.value} of {call.function}()"
+        raise t.refusal(call.place, what, "order by the negative, or min()")
     return literal(of.value, of.type) or "null"

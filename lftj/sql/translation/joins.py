@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Call, Column, Compare, Constant, Exists, Expression, IsNull, Logic, Not, Variable
@@ -197,8 +196,8 @@ def _among(t: Translation, node: nodes.Join, left: Body, conditions: Sequence[Co
         return t.head("exists", rows, types=[key.type for key in keys]) if rows else None
 
     alone = _looked_up(t, node.right, conditions, left)
-    if alone is not None and alone.is_whole:
-        relation, columns = alone.relation, alone.columns
+    if alone is not None and alone[2]:
+        relation, columns, _ = alone
     else:
         head = t.once((node.right, "exists", keys, signs), made)
         if head is None:
@@ -208,23 +207,16 @@ def _among(t: Translation, node: nodes.Join, left: Body, conditions: Sequence[Co
     if any(one.operator == "=" and is_null(of) for one, of in zip(conditions, terms, strict=True)):
         return FALSE
     shown = zip(columns, terms or [Constant(1, "INTEGER")], strict=True)
-    return Exists(relation, tuple(shown), alone and (alone.relation, alone.columns), place=node.place)
-
-
-class _LookedUp(NamedTuple):
-    """``is_whole``: its rows are the inner side's, each with other values in these columns."""
-
-    relation: str
-    columns: tuple[str, ...]
-    is_whole: bool
+    return Exists(relation, tuple(shown), alone and alone[:2], place=node.place)
 
 
 def _looked_up(
     t: Translation, right: nodes.Node, conditions: Sequence[Compare], left: Body
-) -> _LookedUp | None:
+) -> tuple[str, tuple[str, ...], bool] | None:
     """The relation whose rows the inner side has, but for tests that rows with a partner pass anyway.
 
     So is that they are among what a correlated subquery is asked for, where the left has a row of that.
+    With the columns that the conditions ask for, and whether it has just these rows, each with other values.
     """
     bag = t.bag(right)
     if len(bag) != 1 or len(bag[0].atoms) != 1 or not conditions:
@@ -241,7 +233,7 @@ def _looked_up(
     ):
         return None
     key = t.rules.shapes[atom.relation].key
-    return _LookedUp(atom.relation, columns, not tests and key is not None and set(key) == set(columns))
+    return atom.relation, columns, not tests and key is not None and set(key) == set(columns)
 
 
 def _passes(t: Translation, test: Expression, asked: Mapping[Expression, Expression], left: Body) -> bool:

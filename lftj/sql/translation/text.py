@@ -20,6 +20,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -27,7 +28,7 @@ from typing import Any
 from lftj.sql import nodes
 from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, IsNull, Logic, Not, Variable
 from lftj.sql.translation.bodies import Atom, Body, Shape
-from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, nullable, variables, walked
+from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, is_null, nullable, variables, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
 from lftj.sql.types import holds, kind, written
 from lftj.values import spelling
@@ -200,11 +201,7 @@ class Writer:
         literals += [
             f"{self._name(one)} is not null" for one in self._known if self._constant_of(one) is None
         ]
-        said: dict[int, int] = {}
-        for atom in self._atoms:
-            for _, variable in atom.terms:
-                root = self._root(variable)
-                said[root] = said.get(root, 0) + 1
+        said = Counter(self._root(variable) for atom in self._atoms for _, variable in atom.terms)
         named: set[int] = set()
         atoms = [self._atom(atom, said, named) for atom in self._atoms]
         return ", ".join([*atoms, *literals, *self._assignments])
@@ -284,12 +281,11 @@ class Writer:
 
     def _alone(self, of: Expression) -> str:
         """An operand beside which no decimal stands: there a literal of one would be a float."""
-        return (
-            self._assigned(of) if isinstance(of, Constant) and kind(of.type) == "decimal" else self._value(of)
-        )
+        is_decimal = isinstance(of, Constant) and kind(of.type) == "decimal"
+        return self._assigned(of) if is_decimal else self._value(of)
 
     def _case(self, of: Case) -> str:
-        text = "" if of.otherwise == Constant(None, of.otherwise.type) else f", {self._value(of.otherwise)}"
+        text = "" if is_null(of.otherwise) else f", {self._value(of.otherwise)}"
         if _is_untyped(of.branches[-1][1]) and _is_untyped(of.otherwise):
             text = f', cast({self._value(of.otherwise)}, "{self._type(of.type, of.place)}")'
         for condition, value in reversed(of.branches):
@@ -342,9 +338,9 @@ class Writer:
             return self._filled(TESTS[of.function][not holds], of.arguments)
         if isinstance(of, nodes.Exists):
             raise self._refuse(of.place, "a subquery in such a place")
+        if is_null(of):
+            return 'cast(null, "bool") = true'
         if isinstance(of, Constant):
-            if of.value is None:
-                return 'cast(null, "bool") = true'
             return "true = true" if bool(of.value) == holds else "true = false"
         return f"{self._value(of)} = {'true' if holds else 'false'}"
 
@@ -400,9 +396,7 @@ def _is_simple(of: Logic) -> bool:
 
 def _is_untyped(of: Expression) -> bool:
     """Whether rules know its type by what stands beside it."""
-    return (isinstance(of, Constant) and of.value is None) or (
-        isinstance(of, Call) and of.function == "error"
-    )
+    return is_null(of) or (isinstance(of, Call) and of.function == "error")
 
 
 def literal(value: Any, type_: str) -> str | None:

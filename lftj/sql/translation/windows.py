@@ -78,12 +78,8 @@ def _heads(t: Translation, node: nodes.Window, most: int | None) -> Head:
         body = t.read(head)
     places = [number for numbers in windows.values() for number in numbers]
     order = [*range(n_child), *(n_child + places.index(number) for number in range(len(node.calls)))]
-    return Head(
-        head.relation,
-        tuple(head.columns[place] for place in order),
-        tuple(head.types[place] for place in order),
-        tuple(head.nullable[place] for place in order),
-    )
+    parts = zip(*((head.columns[at], head.types[at], head.nullable[at]) for at in order), strict=True)
+    return Head(head.relation, *parts)
 
 
 def _window(
