@@ -72,13 +72,10 @@ class ExpressionReader:
 
     def keys(self, written: Sequence[Written]) -> tuple[nodes.SortKey, ...]:
         """An ORDER BY."""
+        parts = ((one["expression"], one["type"], one["null_order"]) for one in written)
         return tuple(
-            nodes.SortKey(
-                self.read(one["expression"]),
-                one["type"] == "DESCENDING",
-                one["null_order"] == "NULLS FIRST",
-            )
-            for one in written
+            nodes.SortKey(self.read(of), order == "DESCENDING", nulls == "NULLS FIRST")
+            for of, order, nulls in parts
         )
 
     # -- expressions over those that are read -----------------------------------------------
@@ -143,15 +140,12 @@ class ExpressionReader:
     def _by_options(self, written: Written, arguments: Parts) -> Parts:
         """The arguments of a regular expression; ``i`` becomes a part of it, ``g`` stays."""
         text, pattern, *others, options = arguments
-        if (
-            not isinstance(pattern, Constant)
-            or not isinstance(options, Constant)
-            or set(options.value) - {*"cig"}
-        ):
+        known = options.value if isinstance(options, Constant) and isinstance(pattern, Constant) else "?"
+        if not isinstance(pattern, Constant) or set(known) - {*"cig"}:
             raise self.refusal(written, "such options of a regular expression", "write '(?i)' in it")
-        if "i" in options.value and pattern.value is not None:
+        if "i" in known and pattern.value is not None:
             pattern = replace(pattern, value=f"(?i){pattern.value}")
-        return text, pattern, *others, *([Constant("g", "VARCHAR")] if "g" in options.value else [])
+        return text, pattern, *others, *([Constant("g", "VARCHAR")] if "g" in known else [])
 
 
 _OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_extract": 3, "regexp_replace": 3}

@@ -35,9 +35,8 @@ _KNOWN = (
 
 _COVARIANCE = "(var_pop(x + y) - var_pop(x - y)) / 4 is the covariance"
 _INSTEAD = {
-    **dict.fromkeys(
-        ("corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"), _COVARIANCE
-    ),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp"), _COVARIANCE),
+    **dict.fromkeys(("regr_slope", "regr_intercept", "regr_r2"), _COVARIANCE),
     "quantile_cont": "median() is between two values, quantile_disc() one of them",
     "product": "exp(sum(ln(x))) of numbers above 0",
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), "max(x & 1), max(x & 2), ... of each bit"),
@@ -150,9 +149,9 @@ def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> He
         if places != list(range(len(t.types_of(node.child)))) or len(places) < len(node.expressions):
             return None
         node = node.child
-    if not isinstance(node, nodes.Aggregate) or not node.calls or node.groupings or len(node.sets) > 1:
+    if not isinstance(node, nodes.Aggregate) or not node.calls or node.groupings:
         return None
-    if len(_orders(node)) > 1:
+    if len(node.sets) > 1 or len(_orders(node)) > 1:
         return None
     bag = t.bag(node.child)
     (groups,) = node.sets

@@ -108,33 +108,23 @@ def _single(t: Translation, node: nodes.Join, lefts: Bag) -> Bag:
         raise t.refusal(node.place, "a scalar subquery by such a condition")
     rights, types = t.bag(node.right), t.types_of(node.right)
     if rights and not one_each(rights, keys, t.rules.shapes):
-        same = tuple(
-            replace(one, right=Column(len(types) + n, one.right.type))
-            for n, one in enumerate(node.conditions)
-        )
         only = t.once((node, "single"), lambda: _only_partners(node, keys))
-        node = replace(node, right=only, conditions=same)
+        ends = zip(node.conditions, nodes.columns_of(only)[len(types) :], strict=True)
+        node = replace(node, right=only, conditions=tuple(replace(one, right=key) for one, key in ends))
     n_shown = len(t.types_of(node.left)) + len(types)
     return [row.showing(row.columns[:n_shown]) for left in lefts for row in _outer(t, node, left)]
 
 
 def _only_partners(node: nodes.Join, keys: Sequence[Expression]) -> nodes.Node:
     """Of the right's rows with equal keys the only one, which fails where there are more; and the keys."""
-    columns = nodes.columns_of(node.right)
-    calls = (
-        *(nodes.AggregateCall("any_value", (of,), of.type, place=node.place) for of in columns),
-        nodes.COUNT,
-    )
-    groups = nodes.Aggregate(node.right, tuple(keys), calls, (tuple(range(len(keys))),))
-    several = Compare(">", Column(len(keys) + len(columns), "BIGINT"), Constant(1, "BIGINT"))
+    columns, n_keys = nodes.columns_of(node.right), len(keys)
+    values = (nodes.AggregateCall("any_value", (of,), of.type, place=node.place) for of in columns)
+    groups = nodes.Aggregate(node.right, tuple(keys), (*values, nodes.COUNT), (tuple(range(n_keys)),))
+    *found, count = nodes.columns_of(groups)
+    several = Compare(">", count, Constant(1, "BIGINT"))
     error = Call("error", (Constant(TWO_ROWS, "VARCHAR"),), "VARCHAR")
-    shown = [
-        nodes.Case(
-            ((several, replace(error, type=of.type)),), replace(of, index=len(keys) + of.index), of.type
-        )
-        for of in columns
-    ]
-    return nodes.Project(groups, (*shown, *(Column(place, key.type) for place, key in enumerate(keys))))
+    only = (nodes.Case(((several, replace(error, type=of.type)),), of, of.type) for of in found[n_keys:])
+    return nodes.Project(groups, (*only, *found[:n_keys]))
 
 
 # -- partners ------------------------------------------------------------------------------------
@@ -164,9 +154,8 @@ def _surely(t: Translation, node: nodes.Join, left: Body) -> bool:
     made_of = None if found is None else t.distinct_of(t.definition(found[0]))
     if found is None or made_of is None or sorted(found[1]) != list(range(len(made_of[1]))):
         return False
-    wanted = {
-        place: over(one.left, left.columns) for place, one in zip(found[1], node.conditions, strict=True)
-    }
+    values = (over(one.left, left.columns) for one in node.conditions)
+    wanted = dict(zip(found[1], values, strict=True))
     return left.has_row(made_of, [wanted[place] for place in range(len(wanted))])
 
 

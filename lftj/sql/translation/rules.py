@@ -75,11 +75,7 @@ class Rules:
         """A rule for a head: columns, and what they hold."""
         writing = Writer(body, self.shapes, self.refuse)
         shown = tuple((column, writing.term(term)) for column, term in terms)
-        defaults = {
-            column: term.default
-            for column, term in terms
-            if isinstance(term, Term) and term.default is not None
-        }
+        defaults = {name: of.default for name, of in terms if isinstance(of, Term) and of.default}
         more = tuple(writing.window(*window) for window in windows)
         once = determined(body, (term for _, term in terms), self.shapes)
         text = writing.body()
