@@ -3,7 +3,7 @@
 Invariants
 
 1. A test refuses no row of an assignment, so rows may be filtered by any of them.
-2. Tests of ranks stand behind all others, which refuse the codes that have none.
+2. Tests of ranks stand behind the test of each of their columns that refuses NULL, whose code has none.
 
 Cost: per row and test, of the rows that the tests before leave, some nanoseconds; rows are read in blocks
 that stay in the processor's cache.
@@ -21,6 +21,7 @@ from lftj.search.problem import JoinAtom, JoinCondition, JoinProblem
 from lftj.storage.key_set import KeySet
 from lftj.storage.part import Part
 from lftj.storage.relation import Relation
+from lftj.values.domain import NULL_CODE
 from lftj.values.operators import ON_ARRAYS
 
 BLOCK_ROWS = 1 << 15
@@ -98,6 +99,10 @@ def own_tests(problem: JoinProblem, atom: JoinAtom) -> list[RowTest]:
         if condition.right is not None:
             test = RowTest((column, column_of[condition.right]), _compared(condition), label)
             (others if condition.ranked is None else ranked).append(test)
+            for name in condition.variables if condition.ranked is not None else ():
+                place = column_of[name]
+                if atom.schema.columns[place].type.nullable:  # another atom may bind it without NULL
+                    ranges.setdefault(place, []).append((NULL_CODE + 1, KEY_MAX, f"{name} is not null"))
         elif condition.operator == "!=":
             others.append(RowTest((column,), _differing(condition.offset), label))
         else:

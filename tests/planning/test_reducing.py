@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import duckdb
@@ -23,6 +25,7 @@ from lftj.search.queries.search import batches
 from lftj.search.row_filter import RowFilter, own_tests
 from lftj.storage.catalog import Catalog
 from lftj.storage.key_set import KeySet
+from lftj.values.operators import FLIPPED
 from support import peer
 from support.bodies import BOTTOM, OPERATORS, TOP, Case, Row, atom_of, brute_rows, cases, relation
 from support.rows import rows_of as table_rows
@@ -229,6 +232,38 @@ def test_queries_over_filtered_rows(
         found = table_rows(db.query(rule, threads=threads))
         assert Counter(found) == Counter(map(tuple, expected))
     assert db.count(rule, threads=threads) == len(expected)
+
+
+PLACED: dict[pa.DataType, list[Any]] = {
+    pa.string(): ["b", "a", "c"],
+    pa.binary(): [b"b", b"a", b"c"],
+    pa.list_(pa.int64()): [[2], [1], [3]],
+}
+"""By a type whose codes are not in the order of their values: some."""
+
+
+@pytest.mark.parametrize("type_", PLACED, ids=str)
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_null_has_no_place_in_an_order(
+    type_: pa.DataType, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a column that may have it, whose variable is none by what another atom says."""
+    monkeypatch.setattr(reducing, "LEAST_ROWS", 1)
+    values = [*PLACED[type_], None]
+    pairs = [(n, x, y) for n, (x, y) in enumerate(itertools.product(values, values))]
+    columns = [list(column) for column in zip(*pairs, strict=True)]
+    db = Database()
+    schema = pa.schema([("n", pa.int64()), ("x", type_), ("y", type_)])
+    db.load("pair", pa.table(columns, schema=schema), nulls="keep")
+    db.load("one", pa.table({"y": pa.array(PLACED[type_], type_)}))
+    compare = OPERATORS[operator]
+    expected = {n for n, x, y in pairs if x is not None and y is not None and compare(x, y)}
+    for head, term in itertools.product(("h(n)", "h[n] = count()"), ("y", "<=> y")):
+        for test in (f"x {operator} y", f"y {FLIPPED[operator]} x"):
+            rule = f"{head} <- pair(n, x, y), one({term}), {test}."
+            assert {n for n, *_ in table_rows(db.query(rule))} == expected
+    rule = f"h(n) <- pair(n, x, y), one(x), one(y), x {operator} y."
+    assert {n for n, *_ in table_rows(db.query(rule))} == expected
 
 
 def test_parameters_are_filtered_by_until_an_index_is_bought(monkeypatch: pytest.MonkeyPatch) -> None:
