@@ -93,6 +93,19 @@ def test_what_is_no_select_is_refused_by_its_kind(ws: Workspace, text: str) -> N
     assert sorted(ws["edge"]) == EDGES
 
 
+def test_a_plan_that_duckdb_can_not_write(ws: Workspace) -> None:
+    side = "name a left join name b on a.id = (select min(src) from edge)"
+    on = "full join name c on {} = (select max(src) from edge)"
+    for ask in (ws.sql, lambda sql: ws.create_view("v", sql)):
+        with pytest.raises(UnsupportedSqlError, match=r"can't write .*: write that side in a WITH"):
+            ask(f"select a.id as a, b.id as b, c.id as c from {side} {on.format('a.id')}")
+    assert sorted(ws) == ["edge", "name"]
+    ab = f"with ab as (select a.id as a, b.id as b from {side})"
+    instead = f"{ab} select a, b, c.id as c from ab {on.format('a')}"
+    expected = {(1, 1, None), (1, 2, None), (2, None, 1), (2, None, 2)}
+    assert set(map(tuple, map(dict.values, ws.sql(instead).to_pylist()))) == expected
+
+
 def test_variables_of_python_are_no_tables(ws: Workspace) -> None:
     secret = pa.table({"a": [1]})
     assert secret.num_rows

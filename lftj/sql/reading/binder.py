@@ -163,6 +163,11 @@ def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> Sql
         raise UnsupportedSqlError(
             "a table function that reads files is not taken: load its rows as a relation"
         )
+    if found.get("error_type") == "internal":  # DuckDB answers it, but can't write its plan
+        raise UnsupportedSqlError(
+            "a text whose plan DuckDB can't write is not taken, such as one with subqueries in the ON of an"
+            " outer join and in that of one in a side of it: write that side in a WITH"
+        )
     lines = message.replace("\t", "  ").splitlines()
     message = "\n".join([*lines[:_LINES], "  ..."] if len(lines) > _LINES + 1 else lines)
     return sql_error(sql, place, message)
