@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.sql import nodes
+from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Plan, types_of
 from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.constants import MOST_ROWS, read, series, type_name
@@ -80,6 +82,9 @@ class _Reader(ExpressionReader):
         if table is None:
             return self._table_function(written, below, len(places), type_name(types[0]))
         self.tables.add(table)
+        asked = _ROWID.search(self.sql) if max(places, default=0) >= len(names) else None
+        if asked:
+            raise unsupported(self.sql, asked.span(), "rowid", "load the numbers of rows as a column")
         return nodes.Scan(
             table,
             tuple(names[at] if at < len(names) else None for at in places),
@@ -260,6 +265,9 @@ class _Reader(ExpressionReader):
             place=self.place(written),
         )
 
+
+_ROWID = re.compile(r"\browid\b", re.IGNORECASE)
+"""The number of a table's row, which a plan has, too, where no column of the table is read."""
 
 _ONE_ROW = nodes.Values(None, ((Constant(0, "INTEGER"),),), ("INTEGER",))
 

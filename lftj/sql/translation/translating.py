@@ -20,7 +20,7 @@ from typing import Any
 from lftj.errors import UnsupportedSqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
-from lftj.sql.nodes import Call, Column, Compare, Constant, Expression, Node, Place, Plan, Variable
+from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Place, Plan, Variable
 from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, apart, determined, names_of, projected
 from lftj.sql.translation.expressions import nullable
 from lftj.sql.translation.rules import Rules, Window
@@ -104,7 +104,7 @@ class Translation:
         ) or ("c1",)
         may_be_null = [False] * len(columns)
         for body, values in rows:
-            values = tuple(map(_shown, values)) or (Constant(1, "INTEGER"),)
+            values = tuple(values) or (Constant(1, "INTEGER"),)
             for each in apart(body.showing(values)):
                 terms = list(zip(columns, each.columns, strict=True))
                 self.rules.add(relation, terms, each, bag=bag, windows=windows, place=place)
@@ -165,7 +165,7 @@ class Translation:
         terms: list[tuple[str, Variable]] = []
         for name, type_ in zip(node.columns, node.types, strict=True):
             if name is None:
-                shown.append(_ROW)
+                shown.append(_NO_VALUE)
             else:
                 of = self.variable(name, type_, name in table.nullable, node.place)
                 terms.append((table.columns[name], of))
@@ -180,20 +180,14 @@ class Translation:
         return [each for row in node.rows for each in projected(below, row)]
 
     def project(self, node: nodes.Project) -> Bag:
-        return self._asked(projected(self.bag(node.child), node.expressions))
-
-    def _asked(self, bag: Bag) -> Bag:
-        """A bag whose columns are read.  Raises UnsupportedSqlError for numbers of rows among them."""
-        if any(one == _ROW for body in bag for one in body.columns):
-            raise self.refusal(None, "rowid", "load the numbers of rows as a column")
-        return bag
+        return projected(self.bag(node.child), node.expressions)
 
     def distinct(self, node: Node, bag: Bag) -> Bag:
         """The distinct rows of a node's bag."""
         types = self.types_of(node)
         if not bag or self._is_set(bag):
             return bag
-        rows = [(body, body.columns) for body in self._asked(bag)]
+        rows = [(body, body.columns) for body in bag]
         head = self.once((node, "distinct"), lambda: self.head("distinct", rows, types=types))
         return [self.read(head, len(types))]
 
@@ -255,9 +249,5 @@ class Translation:
         return never.showing(Constant(None, type_) for type_ in types)
 
 
-_ROW = Call("rowid", (), "BIGINT")
-"""The number of a table's row, which DuckDB shows where no column is read; nobody may ask for it."""
-
-
-def _shown(of: Expression) -> Expression:
-    return Constant(0, "BIGINT") if of == _ROW else of
+_NO_VALUE = Constant(0, "BIGINT")
+"""Of a column that nobody reads."""

@@ -182,3 +182,6 @@ select a, b from r where not exists (select * from e where e.a = r.a) or exists 
 
 -- name: absence, from a list of what can't be NULL
 select a, b from e where a not in (select b from e);
+
+-- name: scalar beside a table of which nothing is read
+select (select max(x.d) from s x join e y on x.c = y.a where y.b = r.b) m from r cross join s;

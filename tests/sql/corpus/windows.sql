@@ -143,3 +143,8 @@ select k, ntile(k) over (order by x) n from m;
 
 -- name: a frame in no order
 select k, sum(1) over (rows between 1 preceding and 1 following) n from (select 1 k);
+
+-- name: row numbers of a table beside a window
+-- sqlite: counts rows from 1
+-- refused: rowid
+select rowid, count(*) over () n from e;
