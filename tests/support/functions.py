@@ -55,14 +55,14 @@ def moved(left: Any, right: Any, operator: str) -> Any:
 
 
 def tumble(moment: Any, length: Any, offset: Any = None) -> Any:
-    """Where the window begins that holds a moment, one of those that begin with a Monday, or with 0."""
+    """Where the window begins that holds a moment, one of those that begin with 2000-01-03, or with 0."""
     if type(moment) is int:
         return moment - (moment - (offset or 0)) % length
     if type(moment) is datetime.date:
         days = [one.days if isinstance(one, datetime.timedelta) else one or 0 for one in (length, offset)]
-        past = moment.toordinal() - datetime.date(2026, 1, 5).toordinal()
+        past = moment.toordinal() - datetime.date(2000, 1, 3).toordinal()
         return moment - datetime.timedelta(days=(past - days[1]) % days[0])
-    begin = datetime.datetime(1900, 1, 1, tzinfo=moment.tzinfo and datetime.UTC)
+    begin = datetime.datetime(2000, 1, 3, tzinfo=moment.tzinfo and datetime.UTC)
     return moment - (moment - begin - (offset or datetime.timedelta(0))) % length
 
 
