@@ -223,7 +223,12 @@ class _Reader(ExpressionReader):
 
     def _join(self, written: Written, left: Node, right: Node) -> Node:
         kind, conditions = written["join_type"], []
+        maps = [written.get(f"{side}_projection_map") for side in ("left", "right")]
         general = [self.read(written["condition"])] if "condition" in written else []
+        if general:  # over the columns that stay
+            left, maps[0] = self._mapped(left, maps[0]), None
+            if kind not in ("SEMI", "ANTI"):
+                right, maps[1] = self._mapped(right, maps[1]), None
         for one in written.get("conditions", ()):
             if one["comparison"] in COMPARISONS:
                 sides = self.read(one["left"]), self.read(one["right"])
@@ -235,8 +240,7 @@ class _Reader(ExpressionReader):
         more = nodes.Logic("and", tuple(general)) if len(general) > 1 else next(iter(general), None)
         node = nodes.Join(kind, left, right, tuple(conditions), more, place=self.place(written))
         n_left, n_all = len(types_of(left)), len(types_of(node))
-        lefts = written.get("left_projection_map") or range(n_left)
-        rights = written.get("right_projection_map") or range(n_all - n_left)
+        lefts, rights = maps[0] or range(n_left), maps[1] or range(n_all - n_left)
         return self._mapped(node, [*lefts, *(n_left + place for place in rights)])
 
     def _set_operation(self, written: Written, left: Node, *others: Node) -> Node:

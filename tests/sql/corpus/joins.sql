@@ -104,3 +104,20 @@ select q.a + 1 k from (select a from (select a, b from r where b is not null) p 
 
 -- name: view of constants
 select 1 x, 'one' y, null z;
+
+-- name: inner join of what a full join by a subquery leaves
+-- refused: a subquery in such a place
+select y.b from s x full join r y on (not exists (select 0 from e z where z.a = y.b)) join e w on (y.a = w.b or w.a < y.b);
+
+-- name: left join of what a left join by a subquery leaves
+select y.b, w.a from s x left join r y on (x.d in (select z.b from e z where z.a = y.a)) left join e w on (y.a = w.b or w.a < x.d);
+
+-- name: rows without a partner among what a full join by a subquery leaves
+-- refused: a subquery in such a place
+select y.b from s x full join r y on (not exists (select 0 from e z where z.a = y.b)) where not exists (select 1 from e w where y.a = w.b or w.a < y.b);
+
+-- name: inner join of what a left join by a subquery leaves
+select y.b, w.a from s x left join r y on (not exists (select 0 from e z where z.a = y.b)) join e w on (y.a = w.b or w.a < y.b);
+
+-- name: inner join of what a right join by a subquery leaves
+select x.d, w.a from s x right join r y on (x.d in (select z.b from e z where z.a = 1)) join e w on (y.a = w.b or w.a < y.b);
