@@ -90,11 +90,15 @@ class Binder:
 
     def tables(self, sql: str) -> frozenset[str]:
         """The names of the tables that a text reads, there or not, as it has them.  Raises SqlError."""
+        return frozenset(_tables(self.parsed(sql), frozenset()))
+
+    def parsed(self, sql: str) -> Any:
+        """The trees of syntax of a text's statements, with no name bound.  Raises SqlError."""
         with self._lock:
             found = _loaded(self._connection.execute(_TREE, [sql]).fetchall()[0][0])
         if found["error"]:
             raise _refused(sql, found, ())
-        return frozenset(_tables(found["statements"], frozenset()))
+        return found["statements"]
 
     def value(self, expression: str) -> Any:
         """The value of an expression of constants.  Raises SqlError, in DuckDB's words."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lftj.sql import nodes
-from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Plan, types_of
 from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.constants import MOST_ROWS, read, series, type_name
@@ -82,9 +80,9 @@ class _Reader(ExpressionReader):
         if table is None:
             return self._table_function(written, below, len(places), type_name(types[0]))
         self.tables.add(table)
-        asked = _ROWID.search(self.sql) if max(places, default=0) >= len(names) else None
-        if asked:
-            raise unsupported(self.sql, asked.span(), "rowid", "load the numbers of rows as a column")
+        if max(places, default=0) >= len(names) and "rowid" in self.sql.lower():
+            for asked in _row_numbers(self.binder.parsed(self.sql)):
+                raise self.refusal(asked, "rowid", "load the numbers of rows as a column")
         return nodes.Scan(
             table,
             tuple(names[at] if at < len(names) else None for at in places),
@@ -270,8 +268,15 @@ class _Reader(ExpressionReader):
         )
 
 
-_ROWID = re.compile(r"\browid\b", re.IGNORECASE)
-"""The number of a table's row, which a plan has, too, where no column of the table is read."""
+def _row_numbers(tree: Any) -> Iterator[Written]:
+    """Where a text asks for numbers of rows.  Plans have them, too, where no column of a table is read."""
+    if isinstance(tree, dict) and tree.get("class") == "COLUMN_REF":
+        if tree["column_names"][-1].lower() == "rowid":
+            yield tree
+    elif isinstance(tree, dict | list):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _row_numbers(part)
+
 
 _ONE_ROW = nodes.Values(None, ((Constant(0, "INTEGER"),),), ("INTEGER",))
 

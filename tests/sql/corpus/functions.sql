@@ -343,3 +343,6 @@ select a // 2.5 x, z.x // 2 y, p // q v from e, m z where a = k and q <> 0;
 -- refused: the function round\(\)
 -- sqlite: it takes no number of digits below 0
 select round(x, q) y from m;
+
+-- name: row numbers in name and text alone
+select count(*) as rowid from e where 'rowid' <> 'x';
