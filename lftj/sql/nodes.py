@@ -73,6 +73,10 @@ class Call(Expression):
     type: str
 
 
+SERIES = ("range", "generate_series")
+"""Functions that give a list of different values, none of them NULL."""
+
+
 @dataclass(frozen=True)
 class Cast(Expression):
     argument: Expression
@@ -126,6 +130,14 @@ class Variable(Expression):
     name: str = field(compare=False)
     type: str = field(compare=False)
     nullable: bool = field(compare=False, default=True)
+
+
+@dataclass(frozen=True)
+class Member(Condition):
+    """That a variable is one of a list: a row for each, which are different and not NULL."""
+
+    element: Variable
+    list: Expression
 
 
 @dataclass(frozen=True)

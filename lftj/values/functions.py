@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import FunctionError, TypeClashError
-from lftj.values import bits, list_functions, maths, moment_functions, regular, text_shapes, texts
+from lftj.values import bits, list_functions, maths, moment_functions, regular, series, text_shapes, texts
 from lftj.values.arithmetic import Kernel, Refused
 from lftj.values.binding import MANY, Argument, Bound, Function, by_options, string_type
 from lftj.values.comparisons import comparable, compare_arrays
@@ -365,6 +365,7 @@ FUNCTIONS: dict[str, Function] = {
         for name, (make, kinds, its) in text_shapes.TABLE.items()
     },
     "len": Function(1, 1, _len),
+    "range": Function(1, 3, series.bind_range),
     "list_extract": Function(2, 2, _list_extract),
     "list_contains": Function(2, 2, _list_contains, is_test=True),
     **moment_functions.TABLE,

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
-from lftj.sql.nodes import Call, Constant, Place
+from lftj.sql.nodes import Call, Constant, Expression, Place
 from lftj.sql.reading.binder import BEYOND, Binder, quoted
 from lftj.sql.types import digits, exactly, kind, scaled
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 MOST_ROWS = 1000
-"""Of a table function that is read as VALUES."""
+"""Of a series by intervals that is read as VALUES."""
 _OF_PARTS = ("STRUCT", "TUPLE", "MAP", "UNION", "VARIANT", "ENUM", "ARRAY")
 _PER_SECOND = {"TIMESTAMP_S": 1, "TIMESTAMP_MS": 1000, "TIMESTAMP_NS": 10**9}
 
@@ -82,14 +82,19 @@ def _value(found: Any, type_: str) -> Any:
 def computed(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> Constant | Call:
     """What DuckDB says of a function of constants."""
     shown = ", ".join(map(_written, arguments))
-    return _constant(binder.value(f"{quoted(function)}({shown})"), type_)
+    return _found(binder, f"{quoted(function)}({shown})", type_)
 
 
-def series(binder: Binder, function: str, arguments: Sequence[Constant], type_: str) -> list[Constant]:
-    """The rows of a table function of constants, as far as :data:`MOST_ROWS` and one more."""
-    shown = ", ".join(map(_written, arguments))
-    rows = f"(from {quoted(function)}({shown}) limit {MOST_ROWS + 1})"
-    return [Constant(value, type_) for value in binder.value(f"list(x) from {rows} rows(x)") or ()]
+def series(binder: Binder, function: str, arguments: tuple[Expression, ...], type_: str) -> Call:
+    """A list of equal steps; by intervals the one that DuckDB makes of constants, up to :data:`MOST_ROWS`."""
+    constants = [one for one in arguments if isinstance(one, Constant)]
+    if len(constants) == len(arguments) and kind(arguments[-1].type) == "interval":
+        rows = f"(from {function}({', '.join(map(_written, constants))}) limit {MOST_ROWS + 1})"
+        found = binder.value(f"list(x) from {rows} rows(x)") or ()
+        if len(found) <= MOST_ROWS:
+            arguments = tuple(Constant(value, type_[:-2]) for value in found)
+            function = "list_value"
+    return Call(function, arguments, type_)
 
 
 def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Constant | Call:
@@ -98,7 +103,15 @@ def converted(binder: Binder, constant: Constant, type_: str, fails: bool) -> Co
     if known is not None:
         return known
     cast, to = "cast" if fails else "try_cast", "INTEGER" if type_ == "NULL" else type_
-    return _constant(binder.value(f"{cast}({_written(constant)} as {to})"), type_, constant.place)
+    return _found(binder, f"{cast}({_written(constant)} as {to})", type_, constant.place)
+
+
+def _found(binder: Binder, of: str, type_: str, place: Place | None = None) -> Constant | Call:
+    if type_ == "INTERVAL":  # a value of Python has no months
+        time = f"3600000000 * hour({of}) + 60000000 * minute({of}) + microsecond({of})"
+        parts = binder.value(f"[12 * year({of}) + month({of}), day({of}), {time}]")
+        return Constant(None if None in parts else tuple(parts), type_, place=place)
+    return _constant(binder.value(of), type_, place)
 
 
 def _constant(value: Any, type_: str, place: Place | None = None) -> Constant | Call:
@@ -106,9 +119,7 @@ def _constant(value: Any, type_: str, place: Place | None = None) -> Constant | 
     if isinstance(value, list):
         parts = tuple(_constant(one, type_[:-2], place) for one in value)
         return Call("list_value", parts, type_, place=place)
-    if isinstance(value, datetime.timedelta):
-        value = 0, value.days, value.seconds * 10**6 + value.microseconds
-    elif kind(type_) == "decimal" and value is not None:
+    if kind(type_) == "decimal" and value is not None:
         value = scaled(value, type_)
     return Constant(value, type_, place=place)
 

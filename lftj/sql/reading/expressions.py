@@ -12,7 +12,7 @@ from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Call, Case, Cast, Column, Compare, Constant, Expression, In, IsNull, Logic, Not
 from lftj.sql.reading.binder import Binder, character_place
-from lftj.sql.reading.constants import computed, converted, has_parts, read, type_name
+from lftj.sql.reading.constants import computed, converted, has_parts, read, series, type_name
 
 Written = Mapping[str, Any]
 Parts = tuple[Expression, ...]
@@ -129,6 +129,8 @@ class ExpressionReader:
             raise self._volatile(written, name)
         if name in _OPTIONS and len(parts) > _OPTIONS[name]:
             parts = self._by_options(written, parts)
+        if name in nodes.SERIES:
+            return replace(series(self.binder, name, parts, type_), place=place)
         constants = [one for one in parts if isinstance(one, Constant)]
         if name not in ("error", "list_value") and len(constants) == len(parts):
             return computed(self.binder, name, constants, type_)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from lftj.sql import nodes
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Plan, types_of
 from lftj.sql.reading.binder import Binder
-from lftj.sql.reading.constants import MOST_ROWS, read, series, type_name
-from lftj.sql.reading.expressions import COMPARISONS, ExpressionReader, Written
+from lftj.sql.reading.constants import read, series, type_name
+from lftj.sql.reading.expressions import COMPARISONS, ExpressionReader, Parts, Written
 
 _DELIM = "__duckdb_delim"
 """What the names of CTEs begin with that DuckDB makes of correlated subqueries."""
@@ -91,21 +91,18 @@ class _Reader(ExpressionReader):
         )
 
     def _table_function(self, written: Written, below: tuple[Node, ...], n_columns: int, type_: str) -> Node:
-        """Of constants: their rows; ``unnest`` of lists of the rows below: elements and its columns."""
+        """Lists of constants or of the rows below: their elements, and columns of these rows."""
         name, place = written["qname"]["path"][-1], self.place(written)
-        arguments = [read(one, place) for one in written.get("parameters", ())]
-        if name == "unnest" and "source_ordinality" not in written:
-            child = below[0] if below else _ONE_ROW
-            of = Column(0, type_name(written["input_table_types"][0])) if below else arguments[0]
-            kept = [Column(at, "") for at in written.get("projected_input", ())]
-            element = [Column(len(types_of(child)), type_)] * n_columns
-            return nodes.Project(nodes.Unnest(child, (of,), (type_,), place=place), (*element, *kept))
-        if name in ("range", "generate_series") and not below:
-            constants = [one for one in arguments if isinstance(one, Constant)]
-            found = series(self.binder, name, constants, type_)
-            if len(found) <= MOST_ROWS:
-                return nodes.Values(None, tuple((one,) * n_columns for one in found), (type_,) * n_columns)
-        raise self.refusal(written, f"the table function {name}()", "load its rows as a relation")
+        if name not in ("unnest", *nodes.SERIES) or "source_ordinality" in written:
+            raise self.refusal(written, f"the table function {name}()", "load its rows as a relation")
+        arguments: Parts = tuple(read(one, place) for one in written.get("parameters", ()))
+        if below:
+            arguments = tuple(Column(*one) for one in enumerate(map(type_name, written["input_table_types"])))
+        of = arguments[0] if name == "unnest" else series(self.binder, name, arguments, f"{type_}[]")
+        child = below[0] if below else _ONE_ROW
+        kept = [Column(at, "") for at in written.get("projected_input", ())]
+        element = [Column(len(types_of(child)), type_)] * n_columns
+        return nodes.Project(nodes.Unnest(child, (of,), (type_,), place=place), (*element, *kept))
 
     def _values(self, written: Written, child: Node) -> Node:
         rows = tuple(map(self.all, written["expressions"]))

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Not, Placed, Variable
+from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Member, Not, Placed, Variable
 from lftj.sql.translation.expressions import (
     FALSE,
     TRUE,
@@ -152,7 +152,7 @@ def determined(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]
 
 
 def decided(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -> tuple[set[int], bool]:
-    """The variables whose values ``by`` decides, and whether it decides all atoms."""
+    """The variables whose values ``by`` decides, and whether it decides all of the body."""
     same: list[tuple[int, int]] = []
     known: set[int] = {one.number for one in by if isinstance(one, Variable)}
     for test in body.tests:
@@ -179,7 +179,12 @@ def decided(body: Body, by: Iterable[Expression], shapes: Mapping[str, Shape]) -
                 left_over.append(atom)
         waiting = left_over
         if not waiting or before == (len(waiting), len(known)):
-            return known, not waiting
+            return known, not waiting and known.issuperset(one.number for one in generated(body))
+
+
+def generated(body: Body) -> list[Variable]:
+    """What no atom says, but a list."""
+    return [test.element for test in body.tests if isinstance(test, Member)]
 
 
 def one_each(bag: Bag, keys: Sequence[Expression], shapes: Mapping[str, Shape]) -> bool:

@@ -144,8 +144,8 @@ def known_by(test: Expression) -> Iterator[Variable]:
     elif isinstance(test, Compare) and test.operator not in ("<=>", "<!=>"):
         for side in (test.left, test.right):
             yield from _needed(side)
-    elif isinstance(test, In):
-        yield from _needed(test.argument)
+    elif isinstance(test, In | nodes.Member):
+        yield from _needed(test.argument if isinstance(test, In) else test.list)
     elif isinstance(test, Not) and isinstance(test.argument, IsNull):
         yield from _needed(test.argument.argument)
     elif isinstance(test, Not) and isinstance(test.argument, Compare):
@@ -317,4 +317,5 @@ _FOLDS: dict[type, Callable[..., Expression]] = {
     Case: _case,
     Cast: _cast,
     Call: _call,
+    nodes.Member: lambda of: FALSE if is_null(of.list) else of,
 }

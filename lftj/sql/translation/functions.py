@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lftj.sql.nodes import Call, Cast, Constant, Expression
+from lftj.sql.nodes import SERIES, Call, Cast, Constant, Expression
 from lftj.sql.types import kind
 
 _SAME = (
@@ -71,7 +71,7 @@ INSTEAD = {
     "-": "date_diff() counts what lies between two of them",
     "time_bucket": "lengths are constant, and without months: date_trunc() begins these",
     "list_value": "list() makes lists of rows",
-    "range": "join a relation of numbers",
+    **dict.fromkeys(SERIES, "steps are integers, or constant lengths without months"),
     "array_slice": "substring() of a text, list_extract() of a list",
     "list_aggr": "unnest() the list and aggregate its rows",
 }
@@ -91,7 +91,7 @@ def template(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
     if call.function == "time_bucket":
         window = _window(call)
         return None if window is None else (window, call.arguments[1:2])
-    shape = _shape(call)
+    shape = _series(call) if call.function in SERIES else _shape(call)
     return None if shape is None else (shape, call.arguments)
 
 
@@ -190,15 +190,32 @@ def _window(call: Call) -> str | None:
     of = kind(moment.type)
     if of not in ("date", "timestamp", "zoned"):
         return None
-    spans = []
-    for span in (length, *offset):
-        if not isinstance(span, Constant) or kind(span.type) != "interval" or span.value is None:
-            return None
-        months, days, microseconds = span.value
-        if months or (of == "date" and microseconds % (24 * _HOUR)):
-            return None
-        spans.append(f"{24 * _HOUR * days + microseconds}us")
-    return f"tumble({{0}}, {', '.join(spans)})"
+    spans = [_length(span) for span in (length, *offset)]
+    if any(span is None or (of == "date" and span % (24 * _HOUR)) for span in spans):
+        return None
+    return f"tumble({{0}}, {', '.join(f'{span}us' for span in spans)})"
+
+
+def _length(of: Expression) -> int | None:
+    """The microseconds of an interval that is always as long."""
+    if not isinstance(of, Constant) or kind(of.type) != "interval" or of.value is None or of.value[0]:
+        return None
+    return 24 * _HOUR * of.value[1] + int(of.value[2])
+
+
+def _series(call: Call) -> str | None:
+    kinds, ends = [kind(one.type) for one in call.arguments], call.function == "generate_series"
+    if kinds == ["timestamp", "timestamp", "interval"]:
+        length = _length(call.arguments[2])
+        last = f" {'+' if length and length > 0 else '-'} 1us" if ends else ""
+        return f"range({{0}}, {{1}}{last}, {length}us)" if length else None
+    if set(kinds) != {"integer"}:
+        return None
+    return _TO_THE_END[len(kinds)] if ends else "range({*})"
+
+
+_TO_THE_END = ("", "range({0} + 1)", "range({0}, {1} + 1)", "range({0}, {1} + sign({2}), {2})")
+"""A series with its end, of so many arguments."""
 
 
 def _interval(of: Expression, sign: int) -> tuple[Expression, ...] | None:

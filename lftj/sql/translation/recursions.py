@@ -1,4 +1,4 @@
-"""WITH RECURSIVE, and UNNEST, which is a recursion over the places of a list.
+"""WITH RECURSIVE, and UNNEST, which generates the places of a list.
 
 A recursive head has each row once, which is what UNION says.  For UNION ALL it has each *derivation* once, by
 two columns that nothing shows: the level, of which SQL's step reads the last one, and the path, a text of
@@ -20,9 +20,9 @@ import itertools
 from dataclasses import replace
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Call, Cast, Compare, Constant, Exists, Expression, IsNull, Node, Not, Variable
-from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, decided, names_of
-from lftj.sql.translation.expressions import folded, over, walked
+from lftj.sql.nodes import Call, Cast, Compare, Constant, Exists, Expression, Member, Node, Variable
+from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, decided, generated, names_of
+from lftj.sql.translation.expressions import folded, is_null, over, walked
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
 from lftj.values.names import usable_names
@@ -87,9 +87,10 @@ def _derived(
     parents = [[of for _, of in atom.terms] for atom in body.atoms if atom.relation == head.relation]
     for other in parents[1:]:
         body = replace(body, tests=(*body.tests, Compare("=", parents[0][width], other[width])))
-    said = [of for terms in parents for of in terms]
+    said = [of for terms in parents for of in terms] + generated(body)
     parts: list[Expression] = [Constant(f"{number}:", "VARCHAR")] if len(bag) > 1 else []
     parts += [terms[width + 1] for terms in parents]
+    parts += [part for of in generated(body) for part in _told(of)]
     for place, atom in enumerate(body.atoms):
         known, whole = decided(replace(body, atoms=body.atoms[: place + 1]), said, t.rules.shapes)
         if whole:
@@ -151,7 +152,7 @@ def _check_step(t: Translation, node: nodes.Recursion, head: Head, body: Body) -
 
 
 def unnested(t: Translation, node: nodes.Unnest) -> Bag:
-    """The rows of the child, each with the elements of its list; of lists that name them, one for each."""
+    """The rows of the child, each with the elements of its lists: as many as the longest has."""
     n_below = len(t.types_of(node.child))
     bag: Bag = []
     for body in t.bag(node.child):
@@ -159,28 +160,20 @@ def unnested(t: Translation, node: nodes.Unnest) -> Bag:
         if all(isinstance(one, Call) and one.function in _LISTS for one in lists):
             elements = itertools.zip_longest(*(one.arguments for one in lists if isinstance(one, Call)))
             for row in elements:
-                values = (one or Constant(None, type_) for one, type_ in zip(row, node.types, strict=True))
+                values = [one or Constant(None, type_) for one, type_ in zip(row, node.types, strict=True)]
                 bag.append(body.showing((*body.columns[:n_below], *values)))
             continue
-        if len(lists) > 1:
-            raise t.refusal(node.place, "unnest() of several lists at once", "one in each SELECT")
-        rows = t.read(_places(t, body, lists[0]))
-        found, place = rows.columns
-        for pair in body.beside(rows).where(Compare("=", lists[0], found)):
-            element = Call("list_extract", (found, place), node.types[0], place=node.place)
-            bag.append(pair.showing((*pair.columns[:n_below], element)))
+        among = lists[0]
+        if len(lists) == 1 and isinstance(among, Call) and among.function in nodes.SERIES:
+            element = t.variable("element", node.types[0], False, node.place)
+            values = [element]
+        else:
+            element = t.variable("place", "BIGINT", False, node.place)
+            lengths = tuple(Call("len", (one,), "BIGINT") for one in lists if not is_null(one))
+            end = Call("+", (folded(Call("greatest", lengths, "BIGINT")), _ONE), "BIGINT")
+            among = Call("range", (_ONE, end), "BIGINT[]") if lengths else lists[0]
+            pairs = zip(lists, node.types, strict=True)
+            values = [folded(Call("list_extract", (of, element), type_)) for of, type_ in pairs]
+        for each in body.where(folded(Member(element, among))):
+            bag.append(each.showing((*each.columns[:n_below], *values)))
     return bag
-
-
-def _places(t: Translation, body: Body, of: Expression) -> Head:
-    """Each list with the places that it has."""
-    head = Head(t.rules.name("elements"), ("list", "place"), (of.type, "BIGINT"), (False, False))
-    t.rules.shapes[head.relation] = Shape(head.columns)
-    before = t.read(head)
-    list_, place = before.columns
-    first = body.where(Not(IsNull(of)), Compare(">", Call("len", (of,), "BIGINT"), _ZERO))
-    rows: list[tuple[Body, tuple[Expression, ...]]] = [(each, (of, _ONE)) for each in first]
-    following = Call("+", (place, _ONE), "BIGINT")
-    after = before.where(Compare("<", place, Call("len", (list_,), "BIGINT")))
-    rows += [(each, (list_, following)) for each in after]
-    return t.head("elements", rows, types=head.types, names=head.columns, relation=head.relation)

@@ -368,6 +368,8 @@ class Writer:
             values = (self._term(one, holds, more) for _, one in of.terms)
             terms = ", ".join(f"{column}: {value}" for column, value in zip(columns, values, strict=True))
             return [f"{'' if holds else '!'}{relation}({terms})", *more]
+        if isinstance(of, nodes.Member):
+            return [f"{self._name(of.element)} in {self._value(of.list)}"]
         if isinstance(of, Case):
             return [f"coalesce({self._value(of)}, {str(not holds).lower()}) = {str(holds).lower()}"]
         if isinstance(of, IsNull) and any(isinstance(one, Case) for one in walked(of.argument)):

@@ -69,14 +69,12 @@ select a, unnest([1, 2, 2]) u from e;
 select a, u from e, unnest([a, b, null]) t(u);
 
 -- name: unnest of a range
--- refused: range\(\).*relation of numbers
 select a, u from e, unnest(range(a)) t(u);
 
 -- name: range
 select i, a from range(1, 4) t(i) left join e on e.a = i;
 
 -- name: a long range
--- refused: range\(\)
 select count(*) n from range(100000) t(i);
 
 -- name: range twice
@@ -99,6 +97,46 @@ select i, (select count(*) from r where a = i) n from range(5, 0, -2) t(i);
 
 -- name: a range of days
 select d, i from dt join range(date '2026-01-30', date '2026-02-05', interval 1 day) t(i) on d = i;
+
+-- name: a range of each row
+select r.a, x from r, range(r.a) t(x) where x <> 1;
+
+-- name: a series of each row, left
+select r.a, x from r left join lateral generate_series(2, r.a) t(x) on true;
+
+-- name: a series downwards with its end
+select x from generate_series(5, 1, -2) t(x);
+
+-- name: ranges of each row side by side
+select a, unnest(range(a)) x, unnest(generate_series(3, a)) y from r;
+
+-- name: numbers of a range of each row summed
+select a, (select sum(x) from range(a) t(x)) s, range(a, 5) l from r;
+
+-- name: a range of NULL
+select x from range(null) t(x);
+
+-- name: hours of each day
+select d, x from dt, generate_series(d::timestamp, d + interval 1 day, interval 6 hour) t(x) where x > d;
+
+-- name: hours backwards
+select d, x from dt, generate_series(d + interval 1 day, d::timestamp, interval (-7) hour) t(x);
+
+-- name: more moments than a list of values has
+select count(*) n, max(x) last from range(timestamp '2026-01-01', timestamp '2026-03-01', interval 5 minute) t(x);
+
+-- name: months of each day
+-- refused: generate_series\(\).*without months
+select d, x from dt, generate_series(d::timestamp, d + interval 1 year, interval 1 month) t(x);
+
+-- name: months between two days
+select x from generate_series(timestamp '2026-01-31', timestamp '2026-06-30', interval 1 month) t(x);
+
+-- name: a range in a recursion
+with recursive t(n) as (select 1 union all select n + x from t join range(1, 4) r(x) on x <= n where n < 6) select * from t;
+
+-- name: elements in a recursion
+with recursive t(k, l) as (select a, string_split(g, '_') from e join m on k = a union all select k + 1, string_split(u, 'c') from (select k, unnest(l) u from t) where k < 4) select k, len(l) n from t;
 
 -- name: unnest two lists
 select a, unnest([a, b]) u, unnest(['x', 'y', 'z']) v from e;
