@@ -7,14 +7,12 @@ from lftj.language.diagnostics import error_at
 from lftj.sql.nodes import Place
 
 
-def sql_error(sql: str, place: Place | None, message: str) -> SqlError:
+def sql_error(sql: str, place: Place | None, message: str, of: type[SqlError] = SqlError) -> SqlError:
     """The text is no statement, or names what is not there."""
-    return SqlError(message) if place is None else error_at(SqlError, sql, place, message)
+    return of(message) if place is None else error_at(of, sql, place, message)
 
 
-def unsupported(sql: str, place: Place | None, what: str, instead: str = "") -> UnsupportedSqlError:
+def unsupported(sql: str, place: Place | None, what: str, instead: str = "") -> SqlError:
     """A construct that has no rules; ``instead``: what to write."""
     message = f"{what} is not taken" + (f": {instead}" if instead else "")
-    return (
-        UnsupportedSqlError(message) if place is None else error_at(UnsupportedSqlError, sql, place, message)
-    )
+    return sql_error(sql, place, message, UnsupportedSqlError)

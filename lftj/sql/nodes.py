@@ -227,11 +227,12 @@ class Join(Node):
 
 @dataclass(frozen=True)
 class AggregateCall(Placed):
+    """``FILTER`` is in the first argument, which is NULL in rows that are left out."""
+
     function: str
     arguments: tuple[Expression, ...]
     type: str
     distinct: bool = False
-    condition: Expression | None = None
     order: tuple[SortKey, ...] = ()
 
 
@@ -261,16 +262,11 @@ class SetOperation(Node):
 
 
 @dataclass(frozen=True)
-class WindowCall(Placed):
+class WindowCall(AggregateCall):
     """``frame``: unit, first and last row from the current one, None: no end."""
 
-    function: str
-    arguments: tuple[Expression, ...]
-    partition: tuple[Expression, ...]
-    order: tuple[SortKey, ...]
-    type: str
+    partition: tuple[Expression, ...] = ()
     frame: tuple[str, Any, Any] | None = None
-    condition: Expression | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,18 +278,13 @@ class Window(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered(Node):
-    child: Node
-    keys: tuple[SortKey, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Limit(Node):
-    """``partition``: of DISTINCT ON, each of whose parts is limited."""
+    """ORDER BY and LIMIT; ``partition``: of DISTINCT ON, each of whose parts is limited."""
 
     child: Node
-    limit: int | None
-    offset: int
+    keys: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
     partition: tuple[Expression, ...] = ()
 
 
@@ -360,7 +351,7 @@ def types_of(node: Node) -> tuple[str, ...]:
         return types_of(node.body)
     if isinstance(node, SetOperation):
         return types_of(node.left)
-    assert isinstance(node, Filter | Ordered | Limit)
+    assert isinstance(node, Filter | Limit)
     return types_of(node.child)
 
 

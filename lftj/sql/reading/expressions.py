@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lftj.errors import UnsupportedSqlError
+from lftj.errors import SqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Call, Case, Cast, Column, Compare, Constant, Expression, In, IsNull, Logic, Not
@@ -46,7 +46,7 @@ class ExpressionReader:
     def place(self, written: Written) -> nodes.Place | None:
         return character_place(self.sql, written)
 
-    def refusal(self, written: Written, what: str, instead: str = "") -> UnsupportedSqlError:
+    def refusal(self, written: Written, what: str, instead: str = "") -> SqlError:
         return unsupported(self.sql, self.place(written), what, instead)
 
     def read(self, written: Written) -> Expression:
@@ -136,7 +136,7 @@ class ExpressionReader:
             return computed(self.binder, name, constants, type_)
         return Call(name, parts, type_, place=place)
 
-    def _volatile(self, written: Written, name: str) -> UnsupportedSqlError:
+    def _volatile(self, written: Written, name: str) -> SqlError:
         return self.refusal(written, f"the volatile {name}()", "write the value")
 
     def _by_options(self, written: Written, arguments: Parts) -> Parts:

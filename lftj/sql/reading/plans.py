@@ -111,8 +111,10 @@ class _Reader(ExpressionReader):
     # -- one child -------------------------------------------------------------------
 
     def _limit(self, written: Written, child: Node) -> Node:
-        limit = self._number_of_rows(written, "limit_val")
-        return nodes.Limit(child, limit, self._number_of_rows(written, "offset_val") or 0)
+        limit, offset = (self._number_of_rows(written, f"{part}_val") for part in ("limit", "offset"))
+        is_ordered = isinstance(child, nodes.Limit) and child.limit is None and not child.offset
+        of = child if isinstance(child, nodes.Limit) and is_ordered else nodes.Limit(child)
+        return replace(of, limit=limit, offset=offset or 0)
 
     def _number_of_rows(self, written: Written, part: str) -> int | None:
         found = written.get(part, {"type": "UNSET"})
@@ -127,7 +129,7 @@ class _Reader(ExpressionReader):
         if written.get("distinct_type", "DISTINCT") == "DISTINCT" and len(targets) == len(types_of(child)):
             return nodes.grouped(child)
         order = written.get("order_by", {}).get("orders", ())
-        return nodes.Limit(nodes.Ordered(child, self.keys(order)), 1, 0, targets)
+        return nodes.Limit(child, self.keys(order), 1, partition=targets)
 
     def _aggregate(self, written: Written, child: Node) -> Node:
         groups = self.all(written.get("groups", ()))
@@ -147,18 +149,30 @@ class _Reader(ExpressionReader):
             raise self.refusal(written, f"ORDER BY of {said}()", "list(x ORDER BY y)[1] is the first")
         return nodes.AggregateCall(
             name,
-            self.all(written.get("children", ())),
+            self._arguments(name, written, written.get("filter")),
             self.type(written["return_type"], written),
             written.get("aggregate_type") == "DISTINCT",
-            self.read(written["filter"]) if written.get("filter") else None,
             self.keys(orders) if name in ("list", "string_agg") else (),
             place=self.place(written),
         )
 
+    def _arguments(self, name: str, written: Written, condition: Written | None) -> Parts:
+        """Of an aggregate: NULL where FILTER leaves a row out, numbers for booleans that are summed."""
+        arguments = self.all(written.get("children", ()))
+        if name in ("sum", "avg") and arguments[0].type == "BOOLEAN":
+            arguments = (nodes.Cast(arguments[0], "INTEGER"),)
+        if condition is None:
+            return arguments
+        if name == "list":
+            raise self.refusal(written, "FILTER of list()", "select the rows in a subquery")
+        first, *others = arguments or (Constant(1, "BIGINT"),)
+        kept = nodes.Case(((self.read(condition), first),), Constant(None, first.type), first.type)
+        return kept, *others
+
     def _window_call(self, written: Written) -> nodes.WindowCall:
-        name = written["type"].removeprefix("WINDOW_").lower()
-        if name == "aggregate":
-            name = written["qname"]["path"][-1]
+        said = written["type"].removeprefix("WINDOW_").lower()
+        said = written["qname"]["path"][-1] if said == "aggregate" else said
+        name = _ALIASES.get(said, said)
         for part, what, instead in _NO_WINDOWS:
             if written.get(part, "NO_OTHER") not in ("NO_OTHER", False, []):
                 raise self.refusal(written, what, instead)
@@ -166,13 +180,12 @@ class _Reader(ExpressionReader):
         if "sql_range_order_casts" in written:  # dates among which an interval of days counts
             order = tuple(replace(key, expression=_uncast(key.expression)) for key in order)
         return nodes.WindowCall(
-            _ALIASES.get(name, name),
-            self.all(written.get("children", ())),
-            self.all(written.get("partitions", ())),
-            order,
+            name,
+            self._arguments(name, written, written.get("filters")),
             self.type(written["return_type"], written),
-            self._frame(written, bool(order)),
-            self.read(written["filters"]) if written.get("filters") else None,
+            order=order,
+            partition=self.all(written.get("partitions", ())),
+            frame=self._frame(written, bool(order)),
             place=self.place(written),
         )
 
@@ -302,7 +315,7 @@ _NODES: dict[str, Callable[..., Node]] = {
     "EXPRESSION_GET": _Reader._values,
     "FILTER": lambda self, written, child: nodes.Filter(child, self.all(written["expressions"])),
     "PROJECTION": lambda self, written, child: nodes.Project(child, self.all(written.get("expressions", ()))),
-    "ORDER_BY": lambda self, written, child: nodes.Ordered(child, self.keys(written["orders"])),
+    "ORDER_BY": lambda self, written, child: nodes.Limit(child, self.keys(written["orders"])),
     "LIMIT": _Reader._limit,
     "DISTINCT": _Reader._distinct,
     "AGGREGATE_AND_GROUP_BY": _Reader._aggregate,

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Case, Column, Compare, Constant, Expression, IsNull, Logic, Node, Not, Term
+from lftj.sql.nodes import Case, Compare, Constant, Expression, IsNull, Logic, Not, Term
 from lftj.sql.translation.bodies import Bag, Body, Head, apart, names_of, separate
-from lftj.sql.translation.expressions import argument, folded, is_null, nullable, over
+from lftj.sql.translation.expressions import folded, is_null, nullable, over
 from lftj.sql.translation.text import literal
 from lftj.sql.translation.translating import Translation
 from lftj.sql.types import kind
@@ -121,7 +121,7 @@ def _distinct_groups(t: Translation, node: nodes.Aggregate) -> Bag:
 
 def _only_row(t: Translation, node: nodes.Aggregate) -> Bag | None:
     """The value of a subquery that always has one row, and their number: the row itself."""
-    if node.groups or any(call.condition or not (_of_row(call) or _is_ones(call)) for call in node.calls):
+    if node.groups or not all(_of_row(call) or _is_ones(call) for call in node.calls):
         return None
     bag = t.bag(node.child)
     if len(bag) != 1 or not t.is_always_there(bag[0]):
@@ -142,30 +142,10 @@ def _is_ones(call: nodes.AggregateCall) -> bool:
     return call.function == "count" and not any(map(nullable, call.arguments))
 
 
-def whole(t: Translation, node: Node, relation: str, names: Sequence[str]) -> Head | None:
-    """A head of this name with the rows of a node that shows a GROUP BY as it is; None: it shows another."""
-    while isinstance(node, nodes.Project):
-        places = [one.index for one in node.expressions if isinstance(one, Column)]
-        if places != list(range(len(t.types_of(node.child)))) or len(places) < len(node.expressions):
-            return None
-        node = node.child
-    if not isinstance(node, nodes.Aggregate) or not node.calls or node.groupings:
-        return None
-    if len(node.sets) > 1 or len(_orders(node)) > 1:
-        return None
-    bag = t.bag(node.child)
-    (groups,) = node.sets
-    if not bag or groups != tuple(range(len(node.groups))) or _only_row(t, node) is not None:
-        return None
-    return _head(t, node, groups, relation, names)
-
-
 def _head(
     t: Translation,
     node: nodes.Aggregate,
     groups: Sequence[int],
-    relation: str | None = None,
-    names: Sequence[str] = (),
 ) -> Head:
     grouped = [node.groups[place] for place in groups]
     calls = node.calls or (nodes.COUNT,)
@@ -206,8 +186,7 @@ def _head(
         "totals" if alone else "groups",
         rows,
         types=shown,
-        names=names or named,
-        relation=relation,
+        names=named,
         key=n_groups,
         always=alone,
         place=place,
@@ -268,25 +247,24 @@ def _of_nothing(call: nodes.AggregateCall) -> Constant:
 
 
 def _read_by(call: nodes.AggregateCall) -> list[Expression]:
-    """What a call reads of each row: its condition comes into the argument."""
+    """What a call reads of each row."""
     if call.function in _COUNTS and not call.distinct:
         counted = _counted(call)
         found = [] if counted is None else [counted]
     else:
-        read = call.arguments[:1] if call.function in _SET else call.arguments
-        found = [argument(call, number) for number in range(len(read))]
-        if call.condition is not None and call.function == "list":
-            found.append(call.condition)
+        found = [*(call.arguments[:1] if call.function in _SET else call.arguments)]
     return found + [key.expression for key in call.order]
 
 
 def _counted(call: nodes.AggregateCall) -> Expression | None:
     """What is summed where not every row is counted."""
-    tests = [] if call.condition is None else [call.condition]
-    if call.function == "count_if":
-        tests.append(call.arguments[0])
-    elif call.arguments and nullable(call.arguments[0]):
-        tests.append(Not(IsNull(call.arguments[0])))
+    tests = list(call.arguments) if call.function == "count_if" else []
+    for of in call.arguments if not tests else ():
+        while isinstance(of, Case) and len(of.branches) == 1 and is_null(of.otherwise):
+            ((test, of),) = of.branches
+            tests.append(test)
+        if nullable(of):
+            tests.append(Not(IsNull(of)))
     if not tests:
         return None
     return Case(((folded(Logic("and", tuple(tests))), _ONE),), _ZERO, "BIGINT")
@@ -310,8 +288,6 @@ def _term(t: Translation, call: nodes.AggregateCall, values: Sequence[Expression
         if [(key.expression, key.descending) for key in order] != [(arguments[0], False)]:
             raise t.refusal(call.place, f"{name}(DISTINCT) in another order", "take a subquery")
         order = ()  # that of the values
-    if name in ("list", "string_agg") and len(arguments) > 1:
-        raise t.refusal(call.place, f"FILTER of {name}()", "select the rows in a subquery")
     distinct = call.distinct and name not in ("min", "max", "bool_and", "bool_or", "any_value")
     return Term(name, tuple(arguments), distinct, order, default, settings)
 

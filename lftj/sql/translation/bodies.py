@@ -55,13 +55,7 @@ class Body:
 
     def beside(self, other: Body) -> Body:
         """The product of two."""
-        return Body(
-            self.atoms + other.atoms,
-            self.tests + other.tests,
-            self.columns + other.columns,
-            self.rows + other.rows,
-            self.sides + other.sides,
-        )
+        return Body(*(vars(self)[name] + of for name, of in vars(other).items()))
 
     def showing(self, columns: Iterable[Expression]) -> Body:
         return replace(self, columns=tuple(columns))
@@ -108,9 +102,6 @@ def projected(bag: Bag, expressions: Sequence[Expression]) -> Bag:
 
 
 # -- how often a row comes ----------------------------------------------------------------------
-
-COPIES = "copies"
-"""No column of a head: what a bag calls the number of a row's copies."""
 
 
 @dataclass(frozen=True)

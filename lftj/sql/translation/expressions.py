@@ -121,21 +121,6 @@ def nullable(of: Expression) -> bool:
     return any(map(nullable, children(of)))
 
 
-def argument(call: nodes.AggregateCall | nodes.WindowCall, number: int) -> Expression:
-    """What a call reads of each row: a number for a boolean that is summed, NULL where FILTER has no row."""
-    of = call.arguments[number]
-    if call.function in ("sum", "avg") and kind(of.type) == "boolean":
-        of = folded(Cast(of, "INTEGER"))
-    if call.condition is None or number or call.function == "list":
-        return of
-    return folded(only_where(call.condition, of))
-
-
-def only_where(condition: Expression, of: Expression) -> Case:
-    """NULL where a condition does not hold: how FILTER leaves out rows of what skips NULL."""
-    return Case(((condition, of),), Constant(None, of.type), of.type)
-
-
 def known_by(test: Expression) -> Iterator[Variable]:
     """The variables that are not NULL where a test is true."""
     if isinstance(test, Logic) and test.operator == "and":

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Call, Column, Compare, Constant, Exists, Expression, IsNull, Logic, Not, Variable
-from lftj.sql.translation.bodies import COPIES, Bag, Body, Head, one_each
+from lftj.sql.translation.bodies import Bag, Body, Head, one_each
 from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, is_null, nullable, over, walked
 from lftj.sql.translation.translating import Translation
 from lftj.values.operators import FLIPPED
@@ -302,20 +302,16 @@ def set_operation(t: Translation, node: nodes.SetOperation) -> Bag:
 
 def _by_copies(t: Translation, node: nodes.SetOperation, keeps: bool) -> Bag:
     """``ALL``: the difference, or the least, of how often each row is there."""
-    types = t.types_of(node)
 
-    def made() -> Head:
-        (mine,), (theirs,) = (t.bag(nodes.grouped(side, (nodes.COUNT,))) for side in (node.left, node.right))
-        (*values, n), (*others, m) = mine.columns, theirs.columns
-        same = [folded(Compare("<=>", one, other)) for one, other in zip(values, others, strict=True)]
-        number = Call("least" if keeps else "-", (n, m), "BIGINT")
-        rows = [(pair, (*values, number)) for pair in mine.beside(theirs).where(*same)]
-        if not keeps:
-            (atom,) = theirs.atoms
-            terms = tuple((name, value) for (name, _), value in zip(atom.terms, values, strict=False))
-            rows += [(rest, mine.columns) for rest in mine.where(_not(Exists(atom.relation, terms)))]
-        names = (*(f"c{number + 1}" for number in range(len(types))), COPIES)
-        head = t.head("copies", rows, types=(*types, "BIGINT"), bag=True, names=names, place=node.place)
-        return Head(head.relation, names[:-1], types, head.nullable[:-1])
+    def made() -> nodes.Node:
+        left, right = (nodes.grouped(side, (nodes.COUNT,)) for side in (node.left, node.right))
+        *columns, n = nodes.columns_of(left)
+        alike = tuple(Compare("<=>", one, one) for one in columns)
+        both = nodes.Join("INNER" if keeps else "LEFT", left, right, alike, place=node.place)
+        m = replace(n, index=n.index + len(columns) + 1)
+        theirs = nodes.Case(((Not(IsNull(m)), m),), Constant(0, "BIGINT"), "BIGINT")
+        number = Call("least", (n, m), "BIGINT") if keeps else Call("-", (n, theirs), "BIGINT")
+        copies = nodes.Unnest(both, (Call("range", (number,), "BIGINT[]"),), ("BIGINT",))
+        return nodes.Project(copies, tuple(columns))
 
-    return [t.read(t.once((node, "copies"), made))]
+    return t.bag(t.once((node, "copies"), made))

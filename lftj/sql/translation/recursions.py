@@ -123,7 +123,9 @@ def _numbered(t: Translation, atom: Atom) -> Atom:
 
     def made() -> Head:
         number = t.variable("number", "BIGINT", False)
-        window = nodes.WindowCall("row_number", (), found, tuple(map(nodes.SortKey, found)), "BIGINT")
+        window = nodes.WindowCall(
+            "row_number", (), "BIGINT", order=tuple(map(nodes.SortKey, found)), partition=found
+        )
         shown, types = (*found, number), [*(of.type for of in found), "BIGINT"]
         return t.head("numbered", [(Body((atom,)), shown)], types=types, windows=[(number, window)])
 

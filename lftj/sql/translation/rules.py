@@ -8,7 +8,7 @@ out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lftj.sql.nodes import Expression, Place, Term, Variable, WindowCall, place_around
 from lftj.sql.translation.bodies import Body, Shape, determined
@@ -82,6 +82,31 @@ class Rules:
         reads = frozenset(writing.reads())
         place = place or place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
         self.rules.append(Rule(head, shown, defaults, text, more, bag, once, reads, place))
+
+    def becomes_result(self, body: Body, names: Sequence[str]) -> bool:
+        """Give the result's name, and these to its columns, to a head of which nothing reads but this body.
+
+        False where the body does not show the head as it is.
+        """
+        heads = {atom.relation for atom in body.atoms}
+        columns = {of: name for atom in body.atoms for name, of in atom.terms}
+        shown = [columns.get(of, "") for of in body.columns if isinstance(of, Variable)]
+        new = dict(zip(shown, names, strict=False))
+        mine = [rule for rule in self.rules if {rule.head} == heads]
+        others = len(body.atoms) > 1 or body.tests or any(rule.reads & heads for rule in self.rules)
+        if (
+            others
+            or not mine
+            or len(new) < len(names)
+            or any(dict(rule.terms).keys() != new.keys() for rule in mine)
+        ):
+            return False
+        for rule in mine:
+            terms = tuple((name, dict(rule.terms)[column]) for column, name in new.items())
+            defaults = {new[column]: value for column, value in rule.defaults.items()}
+            at = self.rules.index(rule)
+            self.rules[at] = replace(rule, head=self.result, terms=terms, defaults=defaults)
+        return True
 
     def needed(self, head: str) -> list[Rule]:
         """The rules that a head needs, each head's behind those of what it reads."""

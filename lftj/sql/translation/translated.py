@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lftj.sql import nodes
-from lftj.sql.nodes import Column, Limit, Node, Ordered, Place, Project, With, types_of
+from lftj.sql.nodes import Column, Limit, Node, Place, Project, With, types_of
 from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.plans import read_plan
 from lftj.sql.translation import aggregates, joins, recursions, windows
-from lftj.sql.translation.bodies import COPIES, Shape
+from lftj.sql.translation.bodies import Shape
 from lftj.sql.translation.rules import Rule
 from lftj.sql.translation.translating import Bags, Table, Translation
-from lftj.values.names import usable_names
+from lftj.values.names import COPIES, usable_names
 from lftj.values.schema import Schema
 
 _BAGS: Bags = {
@@ -23,7 +23,6 @@ _BAGS: Bags = {
     nodes.Values: Translation.values,
     nodes.Project: Translation.project,
     nodes.SetOperation: joins.set_operation,
-    nodes.Ordered: lambda t, node: t.bag(node.child),  # an order is one of answers
     nodes.With: Translation.within,
     nodes.Recall: Translation.recall,
     nodes.Filter: windows.tested,
@@ -105,26 +104,29 @@ def translated(
     """
     tables, bound = tables_of(schemas)
     plan = read_plan(sql, binder, bound)
-    read = _Reading(plan.node, tuple(range(len(plan.names)))) if kept else _reading(plan.node)
+    read, shown = (Limit(plan.node), tuple(range(len(plan.names)))) if kept else _reading(plan.node)
+    node = read.child
     translation = Translation(plan, tables, head, _BAGS, taken)
-    types = types_of(read.node)
+    types = types_of(node)
     wanted = [f"order_{number + 1}" for number in range(len(types))]
-    for place, name in zip(read.shown, plan.names, strict=True):
+    for place, name in zip(shown, plan.names, strict=True):
         wanted[place] = name
     names = usable_names(wanted, [COPIES])
-    result = aggregates.whole(translation, read.node, head, names) or translation.result_head(
-        read.node, names, types
-    )
+    result = translation.result_head(node, names, types)
     needed = translation.rules.needed(result.relation)
     heads = {rule.head for rule in needed}
     return Translated(
         sql,
         tuple(needed),
         head,
-        tuple(result.columns[place] for place in read.shown),
+        tuple(result.columns[place] for place in shown),
         plan.names,
         plan.types,
-        tuple((names[place], descending, first) for place, descending, first in read.order),
+        tuple(
+            (names[key.expression.index], key.descending, key.nulls_first)
+            for key in read.keys
+            if isinstance(key.expression, Column)
+        ),
         read.limit,
         read.offset,
         {name: schemas[name] for name in plan.tables},
@@ -132,45 +134,15 @@ def translated(
     )
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A node without what is an affair of reading it; ``shown``: places of the columns that are asked for.
-
-    ``order``: of columns by their places, descending, NULLs first.
-    """
-
-    node: Node
-    shown: tuple[int, ...]
-    order: tuple[tuple[int, bool, bool], ...] = ()
-    limit: int | None = None
-    offset: int = 0
-
-
-def _is_of_answers(node: Node) -> bool:
-    return isinstance(node, Ordered) or (isinstance(node, Limit) and not node.partition)
-
-
-def _reading(node: Node) -> _Reading:
-    """The node without the ORDER BY and LIMIT of an answer, and with the columns that it is ordered by."""
+def _reading(node: Node) -> tuple[Limit, tuple[int, ...]]:
+    """The rows of an answer, with columns that they are ordered by, and the places of those that it shows."""
     if isinstance(node, With):
-        read = _reading(node.body)
-        return replace(read, node=replace(node, body=read.node))
-    whole = _Reading(node, tuple(range(len(types_of(node)))))
-    shown = whole.shown
-    below: Node = node
-    if isinstance(below, Project) and _is_of_answers(below.child):
-        shown = tuple(one.index for one in below.expressions if isinstance(one, Column))
-        if len(set(shown)) < len(below.expressions):
-            return whole
-        below = below.child
-    limit, offset = None, 0
-    if isinstance(below, Limit) and not below.partition:
-        limit, offset, below = below.limit, below.offset, below.child
-    order = [
-        (key.expression.index, key.descending, key.nulls_first)
-        for key in (below.keys if isinstance(below, Ordered) else ())
-        if isinstance(key.expression, Column)
-    ]
-    if isinstance(below, Ordered) and len(order) == len(below.keys):
-        return _Reading(below.child, shown, tuple(order), limit, offset)
-    return _Reading(below, shown, (), limit, offset)
+        read, shown = _reading(node.body)
+        return replace(read, child=replace(node, body=read.child)), shown
+    of, whole = node, tuple(range(len(types_of(node))))
+    shown = whole
+    if isinstance(node, Project):
+        of, shown = node.child, tuple(one.index for one in node.expressions if isinstance(one, Column))
+    if not isinstance(of, Limit) or of.partition or len(set(shown)) < len(whole):
+        return Limit(node), whole
+    return (of, shown) if all(isinstance(key.expression, Column) for key in of.keys) else (Limit(node), whole)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lftj.errors import UnsupportedSqlError
+from lftj.errors import SqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Place, Plan, Variable
@@ -64,7 +64,7 @@ class Translation:
         self._heads: dict[object, Any] = {}
         self._definitions: dict[int, nodes.With | Head] = {}
 
-    def refusal(self, place: Place | None, what: str, instead: str = "") -> UnsupportedSqlError:
+    def refusal(self, place: Place | None, what: str, instead: str = "") -> SqlError:
         return unsupported(self.sql, place, what, instead)
 
     # -- variables and heads ------------------------------------------------------------------
@@ -236,6 +236,8 @@ class Translation:
     def result_head(self, node: Node, names: Sequence[str], types: Sequence[str]) -> Head:
         """The head with the name of the result: its rows, as often as SQL has them."""
         bag = self.bag(node) or [self.nothing(types)]
+        if len(bag) == 1 and self.rules.becomes_result(bag[0], names):
+            return Head(self.result, tuple(names), tuple(types), tuple(map(nullable, bag[0].columns)))
         return self._rows_head(self.result, bag, types, names=names, relation=self.result)
 
     def nothing(self, types: Sequence[str]) -> Body:

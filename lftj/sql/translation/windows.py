@@ -16,7 +16,7 @@ from functools import partial
 from lftj.sql import nodes
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Variable
 from lftj.sql.translation.bodies import Bag, Head, filtered
-from lftj.sql.translation.expressions import argument, only_where, over
+from lftj.sql.translation.expressions import over
 from lftj.sql.translation.translating import Translation
 
 _ORDERED = ("row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "lag", "lead")
@@ -99,10 +99,7 @@ def _term(
     name = call.function
     if name not in (*_ORDERED, *_FRAMED):
         raise t.refusal(call.place, f"the window {name}()")
-    arguments = tuple(over(argument(call, number), columns) for number in range(len(call.arguments)))
-    if name == "count" and call.condition is not None:
-        counted = call.arguments[0] if call.arguments else Constant(1, "BIGINT")
-        arguments = (over(only_where(call.condition, counted), columns),)
+    arguments = tuple(over(one, columns) for one in call.arguments)
     if name in _BY:
         by = arguments[_BY[name]]
         known = by.value if isinstance(by, Constant) else None
@@ -128,17 +125,15 @@ def _term(
 
 
 def limited(t: Translation, node: nodes.Limit) -> Bag:
-    """LIMIT in a statement, and DISTINCT ON: so many rows in the order below, or that of the columns."""
-    child, order = node.child, tuple[nodes.SortKey, ...]()
-    if isinstance(child, nodes.Ordered):
-        order, child = child.keys, child.child
+    """LIMIT in a statement, and DISTINCT ON: so many rows in the order, or that of the columns."""
+    child = node.child
     if node.limit == 0:
         return []
     if node.limit is None and not node.offset:
         return t.bag(child)
     types = t.types_of(child)
-    keys = order or tuple(nodes.SortKey(Column(place, type_)) for place, type_ in enumerate(types))
-    call = nodes.WindowCall("row_number", (), node.partition, keys, "BIGINT")
+    keys = node.keys or tuple(map(nodes.SortKey, nodes.columns_of(child)))
+    call = nodes.WindowCall("row_number", (), "BIGINT", order=keys, partition=node.partition)
     window = t.once((node, "window"), lambda: nodes.Window(child, (call,)))
     number = Column(len(types), "BIGINT")
     tests: list[Expression] = []
