@@ -29,7 +29,7 @@ from pyspark.sql.types import DoubleType, FloatType
 from lftj.errors import RuleError, SqlError
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
-from lftj.language.syntax import Atom, Rule, Variable, Wildcard
+from lftj.language.syntax import Atom, Call, Comparison, Rule, Variable, Wildcard
 from lftj.sql.errors import sql_error
 from lftj.sql.translation.rules import Rule as SelectRule
 from lftj.sql.translation.translated import Translated
@@ -132,8 +132,6 @@ class _Stages:
         try:
             if len(parse(rule.text).rules) > 1:
                 return self._beside(rule)
-            if rule.bag and any(column == "copies" for column, _ in rule.terms):
-                return self._copies(rule)
             return self._by_body(rule, rule.terms, rule.bag, rule.once)
         except SqlError:
             raise
@@ -260,18 +258,6 @@ class _Stages:
         found = self._by_row(text, rule.head, source, rows, whole=True)
         return Rows(self._or_default(found, rule.defaults), rule.bag)
 
-    def _copies(self, rule: SelectRule) -> Rows:
-        """A bag whose rules say how many copies of a row there are."""
-        terms = [(column, term) for column, term in rule.terms if column != "copies"]
-        number = nearest_usable("n", [column for column, _ in terms])
-        counted = [*terms, (number, dict(rule.terms)["copies"])]
-        of, placed = by_place(self._by_body(rule, counted, True, False).frame)
-        each = F.explode(F.sequence(F.lit(1), of[number])).alias("copy")
-        copied = (
-            placed.filter(of[number] >= 1).select(*(of[column] for column, _ in terms), each).drop("copy")
-        )
-        return Rows(copied.toDF(*(column for column, _ in terms)), True)
-
     def _or_default(self, found: DataFrame, defaults: Mapping[str, str]) -> DataFrame:
         """Aggregates of everything have a row over no rows, too."""
         if not defaults:
@@ -316,16 +302,11 @@ def _counts(rule: Rule) -> bool:
 
 
 def _bound(rule: Rule) -> list[str]:
-    """What the atoms that are always read bind."""
-    return list(
-        dict.fromkeys(
-            term.name
-            for atom in rule.body
-            if isinstance(atom, Atom) and not atom.negated
-            for term in atom.terms
-            if isinstance(term, Variable)
-        )
-    )
+    """What the atoms that are always read bind, and lists generate."""
+    read = [one for atom in rule.body if isinstance(atom, Atom) and not atom.negated for one in atom.terms]
+    calls = (one.left for one in rule.body if isinstance(one, Comparison) and isinstance(one.left, Call))
+    generated = [call.arguments[1] for call in calls if call.function == "list_contains"]
+    return list(dict.fromkeys(term.name for term in (*read, *generated) if isinstance(term, Variable)))
 
 
 def _by_spark(rule: Rule, atom: Atom, frame: DataFrame) -> DataFrame | None:

@@ -1,9 +1,9 @@
 """Conditions within expressions, and what NULL is there: ``if(x > 3, "big", y)``, ``coalesce(x, 0)``.
 
 An expression reads a variable *strictly* where it needs its value: an assignment of the body in which that is
-NULL is left out.  Within ``if``, ``coalesce``, ``nullif``, ``greatest`` and ``least``, and on the sides of
-``<=>``, nothing is strict.  NULL is passed on there, by operations and functions, and by conditions, which
-are true, false or NULL, as in SQL; ``if`` takes NULL for false.
+NULL is left out.  Within ``if``, ``coalesce``, ``nullif``, ``greatest``, ``least`` and ``concat_ws``, and on
+the sides of ``<=>``, nothing is strict.  NULL is passed on there, by operations and functions, and by
+conditions, which are true, false or NULL, as in SQL; ``if`` takes NULL for false.
 
 A branch is computed on the rows that take it: a division by zero in another one is nobody's business.
 
@@ -104,6 +104,8 @@ def may_be_null(expression: Expression, nullable: Collection[str]) -> bool:
         return any(may_be_null(child, nullable) for child in children(expression))
     if expression.function in ("nullif", *NULL_SAFE):
         return expression.function == "nullif"
+    if expression.function == "concat_ws":
+        return may_be_null(expression.arguments[0], nullable)
     if expression.function != "if":
         return all(may_be_null(argument, nullable) for argument in expression.arguments)
     condition, then, *otherwise = expression.arguments

@@ -418,6 +418,8 @@ def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataT
     if call.function == "nullif":
         equal = comparer(_comparison(replace(call, function="=")), types)
         return bound.result, chosen(equal, None, sides[0], bound.result)
+    if call.function == "concat_ws":
+        return bound.result, lambda columns, n_rows: bound.kernel(*(side(columns, n_rows) for side in sides))
     if call.function != "if":
         return bound.result, extreme(bound.kernel, sides, bound.result)
     condition, then, *otherwise = sides

@@ -67,11 +67,11 @@ def _branch_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
     return types[0] if alike and kind(types[0]) in ("boolean", "time") else _meeting_type(name, types)
 
 
-CONDITIONALS = ("if", "coalesce", "nullif", "greatest", "least")
+CONDITIONALS = ("if", "coalesce", "nullif", "greatest", "least", "concat_ws")
 """Functions that read NULL as a value: :mod:`lftj.language.conditionals` computes them.
 
-The first three compute an argument only where it is asked for.  Binding says their types, and how the last
-two pick one of two values.
+The first three compute an argument only where it is asked for.  Binding says their types, and how the others
+pick one of two values, or join them.
 """
 
 
@@ -269,17 +269,24 @@ def _text_test(name: str, arguments: Sequence[Argument]) -> Bound:
 
 def _joined(arguments: Sequence[Argument]) -> Bound:
     """``s || t``."""
-    if any(kind(argument.type) != "string" for argument in arguments):
+    type_ = _text_type("||", arguments)
+    kernel = lambda *sides: pc.binary_join_element_wise(*sides, pa.scalar("", type_))  # noqa: E731
+    return Bound(tuple(range(len(arguments))), (type_,) * len(arguments), type_, kernel)
+
+
+def _concat_ws(arguments: Sequence[Argument]) -> Bound:
+    """``concat_ws(separator, s, t, ..)``: of those that are not NULL."""
+    type_ = _text_type("concat_ws", arguments)
+    return Bound(tuple(range(len(arguments))), (type_,) * len(arguments), type_, texts.joined_known)
+
+
+def _text_type(name: str, arguments: Sequence[Argument]) -> pa.DataType:
+    types = [argument.type for argument in arguments if argument.type != pa.null()]
+    if not types or any(kind(type_) != "string" for type_ in types):
         shown = " and ".join(str(plain_type(argument.type)) for argument in arguments)
-        raise TypeClashError(f'there is no || for types {shown}: cast(x, "string") makes a string of a value')
-    type_ = reduce(common_type, (string_type(argument.type) for argument in arguments))
-    places = tuple(range(len(arguments)))
-    return Bound(
-        places,
-        (type_,) * len(places),
-        type_,
-        lambda *sides: pc.binary_join_element_wise(*sides, pa.scalar("", type_)),
-    )
+        way = 'cast(x, "string") makes a string of a value'
+        raise TypeClashError(f"there is no {name} for types {shown}: {way}")
+    return reduce(common_type, map(string_type, types))
 
 
 # -- lists -------------------------------------------------------------------------------
@@ -342,6 +349,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: Function(n, n, partial(_of_integers, name)) for name, (n, _) in bits.KERNELS.items()},
     "chr": Function(1, 1, _chr),
     "||": Function(2, 2, _joined),
+    "concat_ws": Function(2, MANY, _concat_ws),
     **{
         name: Function(1, 2, partial(by_options, name, partial(texts.trimming, name), "s", None))
         for name in texts.TRIMS

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,17 @@ from lftj.values.arithmetic import Kernel, Refused
 def length(strings: pa.Array) -> pa.Array:
     """Numbers of characters."""
     return pc.utf8_length(strings).cast(pa.int64())
+
+
+def joined_known(separators: pa.Array, first: pa.Array, *others: pa.Array) -> pa.Array:
+    """The strings of each row that are not NULL behind each other, separated; NULL where the separator is.
+
+    >>> joined_known(pa.array(["-"] * 2), pa.array(["a", None]), pa.array(["b", None])).to_pylist()
+    ['a-b', '']
+    """
+    nothing = reduce(pc.and_, (strings.is_null() for strings in (first, *others)))
+    first = pc.if_else(nothing, "", first)  # Arrow leaves out rows of nothing but NULL
+    return pc.binary_join_element_wise(first, *others, separators, null_handling="skip")
 
 
 def substring_kernel(start: int | None, wanted: int | None) -> Kernel:

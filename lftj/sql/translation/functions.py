@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lftj.sql.nodes import SERIES, Call, Cast, Constant, Expression
 from lftj.sql.types import kind
 
@@ -44,6 +42,8 @@ TEMPLATES = {
     **{name: f"{name}({{*}})" for name in _SAME},
     **{name: f"{ours}({{*}})" for name, ours in _OTHER.items()},
     **{name: f"ieee_{name}({{*}})" for name in _IEEE},
+    "concat": 'concat_ws("", {*})',
+    "concat_ws": "concat_ws({*})",
     **dict.fromkeys(("ord", "unicode"), 'if({0} = "", -1, ascii({0}))'),
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("*", "*"), ("%", "%"), ("mod", "%"), ("||", "||"))},
@@ -128,8 +128,8 @@ def _shape(call: Call) -> str | None:
         return "ieee_mod({*})"
     if name == "array_extract" and kinds[0] == "text":
         return "substring({*}, 1)"
-    if name in ("concat", "concat_ws") and set(kinds) == {"text"}:
-        return _concatenated(arguments, name == "concat_ws")
+    if name in ("concat", "concat_ws"):
+        return TEMPLATES[name] if {*kinds} <= {"text", "null"} else None
     return TEMPLATES.get(name) if "interval" not in kinds else None
 
 
@@ -142,17 +142,6 @@ def _of_bits(call: Call) -> str | None:
             "shift_right({*})" if width is None else f"shift_right({{0}}, {{1}} + 64 * div({{1}}, {width}))"
         )
     return None if name == "~" and call.type.startswith("U") else f"bitwise_{_BITS[name]}({{*}})"
-
-
-def _concatenated(texts: Sequence[Expression], parted: bool) -> str:
-    """The texts that are not NULL behind each other; parted by the first, which is before all."""
-    known = [n for n, one in enumerate(texts) if not isinstance(one, Constant) or one.value is not None]
-    if not parted:
-        return "({})".format(" || ".join(['""', *(f'coalesce({{{n}}}, "")' for n in known)]))
-    if 0 not in known:
-        return 'cast({0}, "string")'
-    behind = " || ".join(['""', *(f'coalesce({{0}} || {{{n}}}, "")' for n in known[1:])])
-    return f"substring({behind}, length({{0}}) + 1)"
 
 
 # -- dates and intervals ---------------------------------------------------------------------

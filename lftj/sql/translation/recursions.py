@@ -68,11 +68,6 @@ def _head(t: Translation, node: nodes.Recursion) -> Head:
         for body in step:
             _check_step(t, node, head, body)
         rows = [_derived(t, node, head, bag, number) for bag in (base, step) for number in range(len(bag))]
-        if not any(isinstance(one, Constant) and one.value for _, of in rows for one in walked(of[-1])):
-            head = replace(head, columns=head.columns[:-1], types=types[:-1], nullable=head.nullable[:-1])
-            t.define(node.number, head)
-            t.rules.shapes[relation] = Shape(head.columns[-1:])
-            rows = [(_without_path(body, relation), values[:-1]) for body, values in rows]
     return t.head(node.name, rows, types=head.types, names=head.columns, relation=relation, place=node.place)
 
 
@@ -132,11 +127,6 @@ def _numbered(t: Translation, atom: Atom) -> Atom:
     head = t.once(("numbered", atom.relation, tuple(name for name, _ in atom.terms)), made)
     terms = zip(head.columns, (*found, t.variable("number", "BIGINT", False)), strict=True)
     return Atom(head.relation, tuple(terms), place=atom.place)
-
-
-def _without_path(body: Body, relation: str) -> Body:
-    atoms = (replace(one, terms=one.terms[: -(one.relation == relation) or None]) for one in body.atoms)
-    return replace(body, atoms=tuple(atoms))
 
 
 def _check_step(t: Translation, node: nodes.Recursion, head: Head, body: Body) -> None:
