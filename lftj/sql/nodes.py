@@ -141,6 +141,14 @@ class Member(Condition):
 
 
 @dataclass(frozen=True)
+class Defined(Condition):
+    """What a variable is: a value too long to be written wherever it is read."""
+
+    variable: Variable
+    value: Expression
+
+
+@dataclass(frozen=True)
 class Exists(Condition):
     """Whether a head has the tuple of these terms, where NULL is a value like others; true or false.
 

@@ -111,8 +111,9 @@ class ExpressionReader:
         return Logic("and", both, place=place)
 
     def _coalesce(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
-        branches = tuple((Not(IsNull(one)), one) for one in parts[:-1])
-        return Case(branches, parts[-1], type_name(written["return_type"]), place=place)
+        type_ = type_name(written["return_type"])
+        whole = [one for part in parts for one in _alternatives(part, type_)]
+        return Case(tuple((Not(IsNull(one)), one) for one in whole[:-1]), whole[-1], type_, place=place)
 
     def _cast(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         type_ = type_name(written["return_type"])
@@ -148,6 +149,14 @@ class ExpressionReader:
         if "i" in known and pattern.value is not None:
             pattern = replace(pattern, value=f"(?i){pattern.value}")
         return text, pattern, *others, *([Constant("g", "VARCHAR")] if "g" in known else [])
+
+
+def _alternatives(of: Expression, type_: str) -> Parts:
+    """Of a COALESCE, so that those of one in another are not named twice each."""
+    coalesced = isinstance(of, Case) and all(test == Not(IsNull(value)) for test, value in of.branches)
+    if not isinstance(of, Case) or of.type != type_ or not coalesced:
+        return (of,)
+    return *(value for _, value in of.branches), of.otherwise
 
 
 _OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_extract": 3, "regexp_replace": 3}

@@ -66,8 +66,7 @@ def aggregated(t: Translation, node: nodes.Aggregate) -> Bag:
         return _by_order(t, node, orders)
     bag: Bag = []
     for groups in node.sets:
-        head = t.once((node, groups), lambda groups=groups: _head(t, node, groups))  # type: ignore[misc]
-        found = t.read(head)
+        found = t.read(_head(t, node, groups))
         keys = dict(zip(groups, found.columns, strict=False))
         values = found.columns[len(groups) : len(groups) + len(node.calls)]
         shown = [keys.get(place, Constant(None, of.type)) for place, of in enumerate(node.groups)]
@@ -87,9 +86,7 @@ def _by_order(t: Translation, node: nodes.Aggregate, orders: Sequence[tuple[node
     parts: list[tuple[list[int], Bag]] = []
     for order in orders:
         mine = [n for n, call in enumerate(node.calls) if call.order == order or not (call.order or parts)]
-        calls = tuple(node.calls[n] for n in mine)
-        part = t.once((node, order), lambda calls=calls: replace(node, calls=calls))  # type: ignore[misc]
-        parts.append((mine, aggregated(t, part)))
+        parts.append((mine, aggregated(t, replace(node, calls=tuple(node.calls[n] for n in mine)))))
     bag: Bag = []
     for bodies in zip(*(bag for _, bag in parts), strict=True):
         first, *others = bodies

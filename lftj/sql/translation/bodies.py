@@ -14,8 +14,9 @@ Invariants
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Member, Not, Placed, Variable
 from lftj.sql.translation.expressions import (
@@ -56,6 +57,18 @@ class Body:
     def beside(self, other: Body) -> Body:
         """The product of two."""
         return Body(*(vars(self)[name] + of for name, of in vars(other).items()))
+
+    def mapped(self, change: Callable[[Expression], Expression | None]) -> Body:
+        """With other parts in the place of some."""
+
+        def taken(part: Any) -> Any:
+            if isinstance(part, Expression):
+                return mapped(part, change)
+            if isinstance(part, Atom):
+                return replace(part, terms=taken(part.terms))
+            return tuple(map(taken, part)) if isinstance(part, tuple) else part
+
+        return Body(*map(taken, vars(self).values()))
 
     def showing(self, columns: Iterable[Expression]) -> Body:
         return replace(self, columns=tuple(columns))
@@ -243,7 +256,5 @@ def _with_outcome(body: Body, found: Exists, outcome: Constant) -> Bag:
     def change(one: Expression) -> Expression | None:
         return outcome if one == found else None
 
-    tests = [mapped(test, change) for test in body.tests]
-    columns = tuple(mapped(column, change) for column in body.columns)
-    rows = tuple((number, tuple(mapped(one, change) for one in row)) for number, row in body.rows)
-    return Body(body.atoms, (), columns, rows, body.sides).where(*tests)
+    known = replace(body, sides=()).mapped(change)
+    return replace(known, tests=(), sides=body.sides).where(*known.tests)

@@ -108,7 +108,7 @@ def _single(t: Translation, node: nodes.Join, lefts: Bag) -> Bag:
         raise t.refusal(node.place, "a scalar subquery by such a condition")
     rights, types = t.bag(node.right), t.types_of(node.right)
     if rights and not one_each(rights, keys, t.rules.shapes):
-        only = t.once((node, "single"), lambda: _only_partners(node, keys))
+        only = _only_partners(node, keys)
         ends = zip(node.conditions, nodes.columns_of(only)[len(types) :], strict=True)
         node = replace(node, right=only, conditions=tuple(replace(one, right=key) for one, key in ends))
     n_shown = len(t.types_of(node.left)) + len(types)
@@ -302,16 +302,12 @@ def set_operation(t: Translation, node: nodes.SetOperation) -> Bag:
 
 def _by_copies(t: Translation, node: nodes.SetOperation, keeps: bool) -> Bag:
     """``ALL``: the difference, or the least, of how often each row is there."""
-
-    def made() -> nodes.Node:
-        left, right = (nodes.grouped(side, (nodes.COUNT,)) for side in (node.left, node.right))
-        *columns, n = nodes.columns_of(left)
-        alike = tuple(Compare("<=>", one, one) for one in columns)
-        both = nodes.Join("INNER" if keeps else "LEFT", left, right, alike, place=node.place)
-        m = replace(n, index=n.index + len(columns) + 1)
-        theirs = nodes.Case(((Not(IsNull(m)), m),), Constant(0, "BIGINT"), "BIGINT")
-        number = Call("least", (n, m), "BIGINT") if keeps else Call("-", (n, theirs), "BIGINT")
-        copies = nodes.Unnest(both, (Call("range", (number,), "BIGINT[]"),), ("BIGINT",))
-        return nodes.Project(copies, tuple(columns))
-
-    return t.bag(t.once((node, "copies"), made))
+    left, right = (nodes.grouped(side, (nodes.COUNT,)) for side in (node.left, node.right))
+    *columns, n = nodes.columns_of(left)
+    alike = tuple(Compare("<=>", one, one) for one in columns)
+    both = nodes.Join("INNER" if keeps else "LEFT", left, right, alike, place=node.place)
+    m = replace(n, index=n.index + len(columns) + 1)
+    theirs = nodes.Case(((Not(IsNull(m)), m),), Constant(0, "BIGINT"), "BIGINT")
+    number = Call("least", (n, m), "BIGINT") if keeps else Call("-", (n, theirs), "BIGINT")
+    copies = nodes.Unnest(both, (Call("range", (number,), "BIGINT[]"),), ("BIGINT",))
+    return t.bag(nodes.Project(copies, tuple(columns)))

@@ -38,7 +38,7 @@ def recursion(t: Translation, node: nodes.Recursion) -> Bag:
         return []
     if not node.all and _recalls(node.step, node.number) > 1:
         raise t.refusal(node.place, "a recursion that reads itself twice", "join it with what begins it")
-    return [t.read(t.once(node, lambda: _head(t, node)), len(node.types))]
+    return [t.read(_head(t, node), len(node.types))]
 
 
 def _recalls(node: Node, number: int) -> int:

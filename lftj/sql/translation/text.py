@@ -70,7 +70,8 @@ class Writer:
         self._assignments: list[str] = []
         self._asked: list[str] = []
         self._alternatives = 1
-        self._tests = self._unified(body.tests)
+        self._defined = {one.variable.number: one for one in body.tests if isinstance(one, nodes.Defined)}
+        self._tests = self._unified(one for one in body.tests if not isinstance(one, nodes.Defined))
         self._atoms = [atom for atom in body.atoms if not self._is_implied(atom)]
 
     # -- variables -------------------------------------------------------------------------
@@ -92,6 +93,8 @@ class Writer:
             return False
         left, right = test.left, test.right
         if not isinstance(left, Variable) or not isinstance(right, Variable):
+            return False
+        if {left.number, right.number} & self._defined.keys():
             return False
         in_one_domain = kind(left.type) == kind(right.type) and kind(left.type) in _UNIFIED
         if left.type != right.type and not in_one_domain:
@@ -115,7 +118,7 @@ class Writer:
         for one, other in ((test.left, test.right), (test.right, test.left)):
             if isinstance(one, Variable) and isinstance(other, Constant) and kind(one.type) in _UNIFIED:
                 same = kind(one.type) == kind(other.type) and self._constant(other)
-                if same and self._root(one) not in self._constants:
+                if same and one.number not in self._defined and self._root(one) not in self._constants:
                     self._constants[self._root(one)] = other
                     return True
         return False
@@ -202,6 +205,9 @@ class Writer:
             f"{self._name(one)} is not null" for one in self._known if self._constant_of(one) is None
         ]
         said = Counter(self._root(variable) for atom in self._atoms for _, variable in atom.terms)
+        for number, of in reversed(self._defined.items()):
+            if number in self._names:
+                literals.append(f"{self._names[number]} = {self._assigned(of.value)}")
         named: set[int] = set()
         atoms = [self._atom(atom, said, named) for atom in self._atoms]
         return ", ".join([*atoms, *literals, *self._assignments])

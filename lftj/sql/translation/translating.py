@@ -20,13 +20,19 @@ from typing import Any
 from lftj.errors import SqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
-from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Place, Plan, Variable
+from lftj.sql.nodes import Column, Compare, Constant, Defined, Exists, Expression, Node, Place, Plan, Variable
 from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, apart, determined, names_of, projected
-from lftj.sql.translation.expressions import nullable
+from lftj.sql.translation.expressions import exists_in, nullable, walked
 from lftj.sql.translation.rules import Rules, Window
 
 MOST_BODIES = 4
 """Of a bag that is read as it is; with more it is a head."""
+
+MOST_EXISTS = 3
+"""In the columns of a body, each of which doubles the alternatives."""
+
+MOST_PARTS = 32
+"""Of a column's value that is written wherever it is read."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +158,30 @@ class Translation:
 
     def bag(self, node: Node) -> Bag:
         """What a node gives."""
+        if (node, "bag") in self._heads:
+            return [self._again(body) for body in self._heads[node, "bag"]]
         found = self._bags[type(node)](self, node)
-        if len(found) <= MOST_BODIES or isinstance(node, nodes.Values):
-            return found
-        types = self.types_of(node)
-        head = self.once((node, "rows"), lambda: self._rows_head("rows", found, types))
-        return [self.read(head, len(types))]
+        asked = [
+            {one for of in body.columns for one in walked(of) if isinstance(one, Exists)} for body in found
+        ]
+        few = len(found) <= MOST_BODIES and max(map(len, asked), default=0) <= MOST_EXISTS
+        if not few and not isinstance(node, nodes.Values):
+            types = self.types_of(node)
+            found = [self.read(self._rows_head("rows", found, types), len(types))]
+        return self.once((node, "bag"), lambda: found)
+
+    def _again(self, body: Body) -> Body:
+        """With other variables."""
+        known: dict[int, Variable] = {}
+
+        def change(one: Expression) -> Expression | None:
+            if not isinstance(one, Variable):
+                return None
+            if one.number not in known:
+                known[one.number] = self.variable(one.name, one.type, one.nullable, one.place)
+            return replace(known[one.number], nullable=one.nullable)
+
+        return body.mapped(change)
 
     def scan(self, node: nodes.Scan) -> Bag:
         table = self.tables[node.table]
@@ -180,7 +204,16 @@ class Translation:
         return [each for row in node.rows for each in projected(below, row)]
 
     def project(self, node: nodes.Project) -> Bag:
-        return projected(self.bag(node.child), node.expressions)
+        return [self._short(body) for body in projected(self.bag(node.child), node.expressions)]
+
+    def _short(self, body: Body) -> Body:
+        """With variables in the place of long values, which else are written wherever they are read."""
+        defined: dict[Expression, Variable] = {}
+        for of in body.columns:
+            if len(list(itertools.islice(walked(of), MOST_PARTS + 1))) > MOST_PARTS and not exists_in(of):
+                defined[of] = self.variable("v", of.type, nullable(of))
+        tests = tuple(Defined(variable, of) for of, variable in defined.items())
+        return replace(body, tests=body.tests + tests).showing(defined.get(of, of) for of in body.columns)
 
     def distinct(self, node: Node, bag: Bag) -> Bag:
         """The distinct rows of a node's bag."""
@@ -188,8 +221,7 @@ class Translation:
         if not bag or self._is_set(bag):
             return bag
         rows = [(body, body.columns) for body in bag]
-        head = self.once((node, "distinct"), lambda: self.head("distinct", rows, types=types))
-        return [self.read(head, len(types))]
+        return [self.read(self.head("distinct", rows, types=types), len(types))]
 
     # -- definitions ------------------------------------------------------------------------------
 

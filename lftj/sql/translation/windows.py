@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Variable
@@ -31,7 +30,7 @@ _NUMBERS = ("row_number", "rank", "dense_rank", "ntile", "count")
 
 def windowed(t: Translation, node: nodes.Window) -> Bag:
     """The bag of a window: the child's columns and a value for each call."""
-    return [t.read(t.once(node, lambda: _heads(t, node, None)))]
+    return [t.read(_heads(t, node, None))]
 
 
 def tested(t: Translation, node: nodes.Filter) -> Bag:
@@ -44,8 +43,7 @@ def tested(t: Translation, node: nodes.Filter) -> Bag:
         for place, test in enumerate(tests if len(child.calls) == 1 else ()):
             most = _most(test, n_child)
             if most is not None:
-                head = t.once((child, most), partial(_heads, t, child, most))
-                return filtered([t.read(head)], (*tests[:place], *tests[place + 1 :]))
+                return filtered([t.read(_heads(t, child, most))], (*tests[:place], *tests[place + 1 :]))
     return filtered(t.bag(child), tests)
 
 
@@ -134,12 +132,11 @@ def limited(t: Translation, node: nodes.Limit) -> Bag:
     types = t.types_of(child)
     keys = node.keys or tuple(map(nodes.SortKey, nodes.columns_of(child)))
     call = nodes.WindowCall("row_number", (), "BIGINT", order=keys, partition=node.partition)
-    window = t.once((node, "window"), lambda: nodes.Window(child, (call,)))
     number = Column(len(types), "BIGINT")
     tests: list[Expression] = []
     if node.limit is not None:
         tests.append(Compare("<=", number, Constant(node.offset + node.limit, "BIGINT")))
     if node.offset:
         tests.append(Compare(">", number, Constant(node.offset, "BIGINT")))
-    rows = tested(t, nodes.Filter(window, tuple(tests)))
+    rows = tested(t, nodes.Filter(nodes.Window(child, (call,)), tuple(tests)))
     return [body.showing(body.columns[:-1]) for body in rows]
