@@ -27,10 +27,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
 from lftj.errors import RuleError, SqlError
+from lftj.language.diagnostics import error_at
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Call, Comparison, Rule, Variable, Wildcard
-from lftj.sql.errors import sql_error
 from lftj.sql.translation.rules import Rule as SelectRule
 from lftj.sql.translation.translated import Translated
 from lftj.values.names import nearest_usable, usable_names
@@ -138,7 +138,7 @@ class _Stages:
         except RuleError as error:
             if error.span is None:
                 raise
-            raise sql_error(self._sql, rule.place, str(error)) from error
+            raise error_at(SqlError, self._sql, rule.place, str(error)) from error
 
     def _by_body(self, rule: SelectRule, terms: Sequence[tuple[str, str]], bag: bool, once: bool) -> Rows:
         body = rule.body

@@ -21,8 +21,8 @@ from bench.tpch.peer import Peer, check
 from bench.tpch.queries import Query
 from bench.tpch.tables import Changes, Refreshes
 from lftj import Database
-from lftj.sql.reading.binder import Binder
 from lftj.sql.translation.translated import translated
+from lftj.statements.binder import Binder
 from maintenance import Workspace
 
 ORDERS = 10

@@ -16,9 +16,9 @@ import pyarrow as pa
 from lftj.database.sql_answers import answer
 from lftj.errors import RuleError, SqlError
 from lftj.evaluation.products import expected
-from lftj.sql.errors import sql_error
-from lftj.sql.reading.binder import Binder
+from lftj.language.diagnostics import error_at
 from lftj.sql.translation.translated import Translated, translated
+from lftj.statements.binder import Binder
 from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
 
@@ -74,6 +74,6 @@ def in_sql(of: Translated) -> Iterator[None]:
         if error.span is None:
             raise
         place = of.places[min(of.text.count("\n", 0, error.span[0]), len(of.places) - 1)]
-        raise sql_error(of.sql, place, str(error)) from error
+        raise error_at(SqlError, of.sql, place, str(error)) from error
     finally:
         expected.reset(token)

@@ -67,7 +67,10 @@ def is_condition(argument: object) -> bool:
 
 def connected(connective: str, conditions: Sequence[Expression]) -> Expression:
     """Conditions by ``and`` or ``or``; a single one is itself."""
-    return reduce(lambda left, right: Call(connective, (left, right), left.span), conditions)
+    if len(conditions) == 1:
+        return conditions[0]
+    halves = conditions[: len(conditions) // 2], conditions[len(conditions) // 2 :]
+    return Call(connective, tuple(connected(connective, half) for half in halves), conditions[0].span)
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -42,8 +42,8 @@ def with_rule(error: Told, text: str) -> Told:
     return type(error)(message if message.endswith(text) else f"{message}\n  {text}")
 
 
-def error_at(error: type[Error], text: str, span: Span, message: str) -> Error:
-    """An error of the given class with the rendered place as its message and ``span`` set.
+def error_at(error: type[Error], text: str, span: Span | None, message: str) -> Error:
+    """An error of the given class with the rendered place as its message and ``span`` set, where it is known.
 
     >>> raise error_at(RuleError, "a(x) <- b(x).", (8, 9), "no such thing")
     Traceback (most recent call last):
@@ -52,7 +52,7 @@ def error_at(error: type[Error], text: str, span: Span, message: str) -> Error:
       a(x) <- b(x).
               ^
     """
-    found = error(render(text, span, message), span)
+    found = error(message if span is None else render(text, span, message), span)
     found.reason = message
     return found
 

@@ -24,6 +24,10 @@ _INSTEAD = {
 }
 
 
+_CONFIG = {"threads": 1, "python_enable_replacements": False, "enable_external_access": False}
+"""It binds texts, and reads no files for them."""
+
+
 def known_duckdb() -> Any:
     """The module.  Raises ImportError, and SqlError for a version whose plans nobody has read."""
     try:
@@ -45,7 +49,7 @@ def connection() -> Any:
 
 @functools.cache
 def _opened(process: int) -> Any:
-    return known_duckdb().connect(config={"threads": 1, "python_enable_replacements": False})
+    return known_duckdb().connect(config=_CONFIG)
 
 
 def kind(sql: str) -> str:

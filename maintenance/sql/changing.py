@@ -14,7 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lftj.errors import ChangeError, SqlError
-from lftj.sql.reading.binder import Binder, quoted
+from lftj.statements.binder import Binder, quoted
 from lftj.statements.kinds import known_duckdb
 from lftj.values.schema import Schema
 from maintenance.changes.labels import weight_label

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lftj.errors import ChangeError, SqlError, UnsupportedSqlError
-from lftj.sql.reading.binder import quoted
+from lftj.statements.binder import quoted
 from lftj.statements.kinds import known_duckdb
 from maintenance.sql.parts import parsed
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lftj.errors import UnsupportedSqlError
-from lftj.sql.reading.binder import quoted
+from lftj.statements.binder import quoted
 from lftj.statements.given import placed
 
 _CONFLICT = re.compile(r"\b(on\s+conflict|or\s+(replace|ignore))\b", re.IGNORECASE)

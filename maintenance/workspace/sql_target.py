@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lftj.errors import ConflictError, TransactionError
 from lftj.language.diagnostics import quoted_list
-from lftj.sql.reading.binder import Binder
+from lftj.statements.binder import Binder
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import Schema
 from maintenance.strategies.strategy import Versions

@@ -16,9 +16,9 @@ from lftj.errors import SourceError, UnsupportedTypeError, UnusableNameError
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.sql.errors import unsupported
-from lftj.sql.reading.binder import Binder
 from lftj.sql.translation.rules import Rule
 from lftj.sql.translation.translated import Translated, translated
+from lftj.statements.binder import Binder
 from lftj.values.domains import Domains
 from lftj.values.names import nearest_usable, usable_names
 from lftj.values.schema import Column, ColumnType, Schema, copy_column

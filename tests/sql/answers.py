@@ -47,7 +47,7 @@ def _place(value: Any) -> tuple[Any, ...]:
     if value is None:
         return (0,)
     if isinstance(value, (bool, int, float, Decimal)):
-        return (1, float(f"{float(value):.9g}"), float(value))
+        return (1, float(f"{float(value):.9g}"), value)
     if isinstance(value, (datetime.date, datetime.datetime)):
         return (2, value.isoformat())
     return (3, str(value))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lftj
-from lftj.errors import EvaluationError, SqlError, UnsupportedSqlError
+from lftj.errors import EvaluationError, LftjError, SqlError, UnsupportedSqlError
 from maintenance import Workspace
 
 EDGES = [(1, 2), (2, 3), (2, 3)]
@@ -91,6 +91,38 @@ def test_what_is_no_select_is_refused_by_its_kind(ws: Workspace, text: str) -> N
             ask(text)
     assert sorted(ws) == ["edge", "name"]
     assert sorted(ws["edge"]) == EDGES
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("select * from 'x.csv'", "reads files is not taken: load its rows"),
+        ("select * from read_csv('x.csv')", "reads files is not taken: load its rows"),
+        ("select " + "+".join(["src"] * 600) + " from edge", "nested so deeply is not taken: .* in a WITH"),
+        ("select date '2026-01-01' = src from edge", "a cast of BIGINT to DATE is not taken"),
+        ("select src::timestamp from edge", "a cast of BIGINT to TIMESTAMP is not taken"),
+    ],
+    ids=("a file", "a function of a file", "600 operators", "a date beside a number", "a number as a time"),
+)
+def test_what_is_not_taken_says_what_to_do(ws: Workspace, text: str, words: str) -> None:
+    for ask in (ws.sql, lambda sql: ws.create_view("v", sql)):
+        with pytest.raises(UnsupportedSqlError, match=words):
+            ask(text)
+    assert sorted(ws) == ["edge", "name"]
+
+
+def test_names_of_ones_own_are_told_and_no_others(ws: Workspace) -> None:
+    ws.sql("with recursive t(n) as (select 1 union all select n + 1 from t where n < 3) select * from t")
+    ws.create_view("v", "select src from edge where exists (select 1 from name)")
+    with pytest.raises(SqlError, match="there is no relation 'nope'") as raised:
+        ws.sql("select a from nope")
+    assert "#" not in str(raised.value)
+
+
+def test_a_subquery_of_two_rows_says_so_in_few_words(ws: Workspace) -> None:
+    with pytest.raises(LftjError, match="More than one row returned by a subquery") as raised:
+        ws.sql("select (select src from edge) from name")
+    assert "SET scalar" not in str(raised.value)
 
 
 def test_a_plan_that_duckdb_can_not_write(ws: Workspace) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from lftj.errors import UnsupportedSqlError
 from lftj.sql.nodes import Call, Constant, Expression, Place
-from lftj.sql.reading.binder import BEYOND, Binder, quoted
 from lftj.sql.types import digits, exactly, kind, scaled
+from lftj.statements.binder import BEYOND, Binder, quoted
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 MOST_ROWS = 1000

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lftj.errors import SqlError
+from lftj.errors import SqlError, UnsupportedSqlError
+from lftj.language.diagnostics import error_at
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Call, Case, Cast, Column, Compare, Constant, Expression, In, IsNull, Logic, Not
-from lftj.sql.reading.binder import Binder, character_place
 from lftj.sql.reading.constants import computed, converted, has_parts, read, series, type_name
+from lftj.statements.binder import Binder, character_place
 
 Written = Mapping[str, Any]
 Parts = tuple[Expression, ...]
@@ -46,7 +47,7 @@ class ExpressionReader:
     def place(self, written: Written) -> nodes.Place | None:
         return character_place(self.sql, written)
 
-    def refusal(self, written: Written, what: str, instead: str = "") -> SqlError:
+    def refusal(self, written: Written, what: str, instead: str = "") -> UnsupportedSqlError:
         return unsupported(self.sql, self.place(written), what, instead)
 
     def read(self, written: Written) -> Expression:
@@ -58,7 +59,11 @@ class ExpressionReader:
         self.type(shown, written)
         if type_ not in _READERS:
             raise self.refusal(written, f"an expression of class {of} {type_}".lower().replace("_", " "))
-        return _READERS[type_](self, written, self.all(written.get("children", ())), self.place(written))
+        parts, place = self.all(written.get("children", ())), self.place(written)
+        try:
+            return _READERS[type_](self, written, parts, place)
+        except SqlError as error:
+            raise error if error.span else error_at(type(error), self.sql, place, str(error)) from None
 
     def all(self, written: Sequence[Written]) -> tuple[Expression, ...]:
         return tuple(map(self.read, written))
@@ -135,9 +140,13 @@ class ExpressionReader:
         constants = [one for one in parts if isinstance(one, Constant)]
         if name not in ("error", "list_value") and len(constants) == len(parts):
             return computed(self.binder, name, constants, type_)
+        if name == "error" and constants:  # DuckDB's own goes on with a setting of DuckDB's
+            parts = (replace(constants[0], value=str(constants[0].value).partition(" - scalar")[0]),)
+        if type_ == "FLOAT":  # rules compute with doubles
+            return Cast(Call(name, parts, "DOUBLE", place=place), type_, place=place)
         return Call(name, parts, type_, place=place)
 
-    def _volatile(self, written: Written, name: str) -> SqlError:
+    def _volatile(self, written: Written, name: str) -> UnsupportedSqlError:
         return self.refusal(written, f"the volatile {name}()", "write the value")
 
     def _by_options(self, written: Written, arguments: Parts) -> Parts:

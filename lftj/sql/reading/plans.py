@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Column, Compare, Constant, Expression, Node, Plan, types_of
-from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.constants import read, series, type_name
 from lftj.sql.reading.expressions import COMPARISONS, ExpressionReader, Parts, Written
+from lftj.statements.binder import Binder
 
 _DELIM = "__duckdb_delim"
 """What the names of CTEs begin with that DuckDB makes of correlated subqueries."""
@@ -147,13 +147,14 @@ class _Reader(ExpressionReader):
         orders = (written.get("order_bys") or {}).get("orders", ())
         if orders and name in _FIRST:
             raise self.refusal(written, f"ORDER BY of {said}()", "list(x ORDER BY y)[1] is the first")
+        arguments = self._arguments(name, written, written.get("filter"))
         return nodes.AggregateCall(
             name,
-            self._arguments(name, written, written.get("filter")),
+            arguments,
             self.type(written["return_type"], written),
             written.get("aggregate_type") == "DISTINCT",
             self.keys(orders) if name in ("list", "string_agg") else (),
-            place=self.place(written),
+            place=self.place(written) or nodes.place_around(one.place for one in arguments),
         )
 
     def _arguments(self, name: str, written: Written, condition: Written | None) -> Parts:

@@ -113,6 +113,8 @@ def _shape(call: Call) -> str | None:
         return _of_bits(call) if set(kinds) == {"integer"} else None
     if name in ("len", "length") and kinds[0] in ("list", "text"):
         return "len({0})" if kinds[0] == "list" else "length({0})"
+    if name == "log" and len(arguments) == 2:
+        return "ieee_div(ieee_log({1}), ieee_log({0}))"
     if name == "make_date" and len(arguments) != 3:
         return None
     if name == "round" and not all(isinstance(one, Constant) for one in arguments[1:]):

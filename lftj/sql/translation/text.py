@@ -30,7 +30,7 @@ from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, 
 from lftj.sql.translation.bodies import Atom, Body, Shape
 from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, is_null, nullable, variables, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
-from lftj.sql.types import holds, kind, written
+from lftj.sql.types import digits, holds, kind, written
 from lftj.values import spelling
 from lftj.values.names import nearest_usable
 
@@ -44,6 +44,9 @@ _UNIFIED = ("integer", "text", "date", "boolean", "timestamp")
 MOST_ALTERNATIVES = 8
 """Of a body by its disjunctions together; more conditions are tested on the rows."""
 
+MOST_BRANCHES = 80
+"""Of a CASE, each of which is a level of the rule's expression."""
+
 EXACT_DIGITS = 15
 """Of a decimal literal that is a float on its way to the type of a cast."""
 
@@ -51,6 +54,9 @@ CONDITIONS = (Compare, Logic, Not, IsNull, In)
 
 _EXACT = (("integer", "decimal"), ("integer", "float"), ("decimal", "float"), ("date", "timestamp"))
 """Casts that round nothing."""
+
+_APART = ({"integer", "date"}, {"integer", "timestamp"})
+"""Kinds whose values rules cast, and DuckDB does not."""
 
 Refuse = Callable[..., Exception]
 
@@ -282,8 +288,13 @@ class Writer:
         """A template with the arguments that it names."""
         shape = shape.replace("{*}", ", ".join(f"{{{number}}}" for number in range(len(arguments))))
         met = any(kind(one.type) == "decimal" and not isinstance(one, Constant) for one in arguments)
-        value = self._value if met else self._alone
+        value = self._among_decimals if met else self._alone
         return re.sub(r"\{(\d+)\}", lambda found: value(arguments[int(found[1])]), shape)
+
+    def _among_decimals(self, of: Expression) -> str:
+        """An operand: a whole number is one of no digits behind the point, as in SQL."""
+        whole = isinstance(of, Constant) and kind(of.type) == "decimal" and not digits(of.type)[1]
+        return f"{of.value:f}" if isinstance(of, Constant) and of.value and whole else self._value(of)
 
     def _alone(self, of: Expression) -> str:
         """An operand beside which no decimal stands: there a literal of one would be a float."""
@@ -291,6 +302,8 @@ class Writer:
         return self._assigned(of) if is_decimal else self._value(of)
 
     def _case(self, of: Case) -> str:
+        if len(of.branches) > MOST_BRANCHES:
+            raise self._refuse(of.place, "a CASE of so many branches", "join VALUES of them")
         text = "" if is_null(of.otherwise) else f", {self._value(of.otherwise)}"
         if _is_untyped(of.branches[-1][1]) and _is_untyped(of.otherwise):
             text = f', cast({self._value(of.otherwise)}, "{self._type(of.type, of.place)}")'
@@ -312,7 +325,7 @@ class Writer:
         source, to = kind(argument.type), kind(target)
         text = self._value(argument) if to == "float" else self._alone(argument)
         name = self._type(target, of.place)
-        if "list" in (source, to) and source != to:
+        if source != to and ("list" in (source, to) or {source, to} in _APART):
             raise self._refuse(of.place, f"a cast of {argument.type} to {target}")
         if not of.fails:
             return f'try_cast({text}, "{name}")'

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from lftj.sql import nodes
 from lftj.sql.nodes import Column, Limit, Node, Place, Project, With, types_of
-from lftj.sql.reading.binder import Binder
 from lftj.sql.reading.plans import read_plan
 from lftj.sql.translation import aggregates, joins, recursions, windows
 from lftj.sql.translation.bodies import Shape
 from lftj.sql.translation.rules import Rule
 from lftj.sql.translation.translating import Bags, Table, Translation
+from lftj.statements.binder import Binder
 from lftj.values.names import COPIES, usable_names
 from lftj.values.schema import Schema
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lftj.errors import SqlError
+from lftj.errors import UnsupportedSqlError
 from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Column, Compare, Constant, Defined, Exists, Expression, Node, Place, Plan, Variable
@@ -70,7 +70,7 @@ class Translation:
         self._heads: dict[object, Any] = {}
         self._definitions: dict[int, nodes.With | Head] = {}
 
-    def refusal(self, place: Place | None, what: str, instead: str = "") -> SqlError:
+    def refusal(self, place: Place | None, what: str, instead: str = "") -> UnsupportedSqlError:
         return unsupported(self.sql, place, what, instead)
 
     # -- variables and heads ------------------------------------------------------------------

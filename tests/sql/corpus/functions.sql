@@ -346,3 +346,47 @@ select round(x, q) y from m;
 
 -- name: row numbers in name and text alone
 select count(*) as rowid from e where 'rowid' <> 'x';
+
+-- name: logarithms to a base
+select log(2, k) x, log(k + 1, 8) y from m;
+
+-- name: arithmetic of REAL
+select k, x::real + 1 = 1.1::real a, (x::real * x::real)::double b, (x::real / 3)::varchar c, x::real + 100000000 d from m;
+
+-- name: distinct values of REAL
+select count(distinct x::real + 100000000) n, sum(x::real * 0.1::real) s from m;
+
+-- name: a decimal of many digits times a whole number
+select big * 2 x, 3 * big y from (select 1234567890123456789012345678.0123456789::decimal(38, 10) + k big from m);
+
+-- name: the middle of decimals
+-- refused: median\(\) of DECIMAL.*quantile_disc
+select median(p) from m;
+
+-- name: a CASE of many branches
+-- refused: a CASE of so many branches
+select case when k = 0 then 0 when k = 1 then 1 when k = 2 then 2 when k = 3 then 3 when k = 4 then 4 when k = 5 then 5 when k = 6 then 6 when k = 7 then 7 when k = 8 then 8 when k = 9 then 9 when k = 10 then 10 when k = 11 then 11 when k = 12 then 12 when k = 13 then 13 when k = 14 then 14 when k = 15 then 15 when k = 16 then 16 when k = 17 then 17 when k = 18 then 18 when k = 19 then 19 when k = 20 then 20 when k = 21 then 21 when k = 22 then 22 when k = 23 then 23 when k = 24 then 24 when k = 25 then 25 when k = 26 then 26 when k = 27 then 27 when k = 28 then 28 when k = 29 then 29 when k = 30 then 30 when k = 31 then 31 when k = 32 then 32 when k = 33 then 33 when k = 34 then 34 when k = 35 then 35 when k = 36 then 36 when k = 37 then 37 when k = 38 then 38 when k = 39 then 39 when k = 40 then 40 when k = 41 then 41 when k = 42 then 42 when k = 43 then 43 when k = 44 then 44 when k = 45 then 45 when k = 46 then 46 when k = 47 then 47 when k = 48 then 48 when k = 49 then 49 when k = 50 then 50 when k = 51 then 51 when k = 52 then 52 when k = 53 then 53 when k = 54 then 54 when k = 55 then 55 when k = 56 then 56 when k = 57 then 57 when k = 58 then 58 when k = 59 then 59 when k = 60 then 60 when k = 61 then 61 when k = 62 then 62 when k = 63 then 63 when k = 64 then 64 when k = 65 then 65 when k = 66 then 66 when k = 67 then 67 when k = 68 then 68 when k = 69 then 69 when k = 70 then 70 when k = 71 then 71 when k = 72 then 72 when k = 73 then 73 when k = 74 then 74 when k = 75 then 75 when k = 76 then 76 when k = 77 then 77 when k = 78 then 78 when k = 79 then 79 when k = 80 then 80 when k = 81 then 81 when k = 82 then 82 when k = 83 then 83 when k = 84 then 84 when k = 85 then 85 when k = 86 then 86 when k = 87 then 87 when k = 88 then 88 when k = 89 then 89 end v from m;
+
+-- name: many alternatives
+select a from e where (a = 0 and b = 1) or (a = 1 and b = 2) or (a = 2 and b = 3) or (a = 3 and b = 4) or (a = 4 and b = 5) or (a = 5 and b = 6) or (a = 6 and b = 7) or (a = 7 and b = 8) or (a = 8 and b = 9) or (a = 9 and b = 10) or (a = 10 and b = 11) or (a = 11 and b = 12) or (a = 12 and b = 13) or (a = 13 and b = 14) or (a = 14 and b = 15) or (a = 15 and b = 16) or (a = 16 and b = 17) or (a = 17 and b = 18) or (a = 18 and b = 19) or (a = 19 and b = 20) or (a = 20 and b = 21) or (a = 21 and b = 22) or (a = 22 and b = 23) or (a = 23 and b = 24) or (a = 24 and b = 25) or (a = 25 and b = 26) or (a = 26 and b = 27) or (a = 27 and b = 28) or (a = 28 and b = 29) or (a = 29 and b = 30) or (a = 30 and b = 31) or (a = 31 and b = 32) or (a = 32 and b = 33) or (a = 33 and b = 34) or (a = 34 and b = 35) or (a = 35 and b = 36) or (a = 36 and b = 37) or (a = 37 and b = 38) or (a = 38 and b = 39) or (a = 39 and b = 40) or (a = 40 and b = 41) or (a = 41 and b = 42) or (a = 42 and b = 43) or (a = 43 and b = 44) or (a = 44 and b = 45) or (a = 45 and b = 46) or (a = 46 and b = 47) or (a = 47 and b = 48) or (a = 48 and b = 49) or (a = 49 and b = 50) or (a = 50 and b = 51) or (a = 51 and b = 52) or (a = 52 and b = 53) or (a = 53 and b = 54) or (a = 54 and b = 55) or (a = 55 and b = 56) or (a = 56 and b = 57) or (a = 57 and b = 58) or (a = 58 and b = 59) or (a = 59 and b = 60) or (a = 60 and b = 61) or (a = 61 and b = 62) or (a = 62 and b = 63) or (a = 63 and b = 64) or (a = 64 and b = 65) or (a = 65 and b = 66) or (a = 66 and b = 67) or (a = 67 and b = 68) or (a = 68 and b = 69) or (a = 69 and b = 70) or (a = 70 and b = 71) or (a = 71 and b = 72) or (a = 72 and b = 73) or (a = 73 and b = 74) or (a = 74 and b = 75) or (a = 75 and b = 76) or (a = 76 and b = 77) or (a = 77 and b = 78) or (a = 78 and b = 79) or (a = 79 and b = 80) or (a = 80 and b = 81) or (a = 81 and b = 82) or (a = 82 and b = 83) or (a = 83 and b = 84) or (a = 84 and b = 85) or (a = 85 and b = 86) or (a = 86 and b = 87) or (a = 87 and b = 88) or (a = 88 and b = 89) or (a = 89 and b = 90) or (a = 90 and b = 91) or (a = 91 and b = 92) or (a = 92 and b = 93) or (a = 93 and b = 94) or (a = 94 and b = 95) or (a = 95 and b = 96) or (a = 96 and b = 97) or (a = 97 and b = 98) or (a = 98 and b = 99) or (a = 99 and b = 100) or (a = 100 and b = 101) or (a = 101 and b = 102) or (a = 102 and b = 103) or (a = 103 and b = 104) or (a = 104 and b = 105) or (a = 105 and b = 106) or (a = 106 and b = 107) or (a = 107 and b = 108) or (a = 108 and b = 109) or (a = 109 and b = 110) or (a = 110 and b = 111) or (a = 111 and b = 112) or (a = 112 and b = 113) or (a = 113 and b = 114) or (a = 114 and b = 115) or (a = 115 and b = 116) or (a = 116 and b = 117) or (a = 117 and b = 118) or (a = 118 and b = 119) or (a = 119 and b = 120);
+
+-- name: a chain of CASE
+with c0 as (select a x from r), c1 as (select case when x > 5 then x - 1 else x + 2 end x from c0), c2 as (select case when x > 5 then x - 1 else x + 2 end x from c1), c3 as (select case when x > 5 then x - 1 else x + 2 end x from c2), c4 as (select case when x > 5 then x - 1 else x + 2 end x from c3), c5 as (select case when x > 5 then x - 1 else x + 2 end x from c4), c6 as (select case when x > 5 then x - 1 else x + 2 end x from c5), c7 as (select case when x > 5 then x - 1 else x + 2 end x from c6), c8 as (select case when x > 5 then x - 1 else x + 2 end x from c7) select x, count(*) n from c8 group by x;
+
+-- name: a chain of sums, filtered and joined
+with c0 as (select a x, b from r), c1 as (select (x + x) % 97 x, b from c0), c2 as (select (x + x) % 97 x, b from c1), c3 as (select (x + x) % 97 x, b from c2), c4 as (select (x + x) % 97 x, b from c3), c5 as (select (x + x) % 97 x, b from c4), c6 as (select (x + x) % 97 x, b from c5), c7 as (select (x + x) % 97 x, b from c6), c8 as (select (x + x) % 97 x, b from c7) select c8.x, s.d from c8 left join s on c8.x = s.c where c8.x is null or c8.x < 50;
+
+-- name: a chain of texts
+with c0 as (select g x from m), c1 as (select coalesce(nullif(trim(x), ''), 'none') x from c0), c2 as (select coalesce(nullif(trim(x), ''), 'none') x from c1), c3 as (select coalesce(nullif(trim(x), ''), 'none') x from c2), c4 as (select coalesce(nullif(trim(x), ''), 'none') x from c3) select distinct x from c4;
+
+-- name: COALESCE in COALESCE
+select coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(coalesce(null, a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a), a) v, coalesce(a, coalesce(b, coalesce(null, 7))) w from r;
+
+-- name: many EXISTS as columns
+select a, exists (select 1 from s where c = r.a + 0) f0, exists (select 1 from s where c = r.a + 1) f1, exists (select 1 from s where c = r.a + 2) f2, exists (select 1 from s where c = r.a + 3) f3, exists (select 1 from s where c = r.a + 4) f4, exists (select 1 from s where c = r.a + 5) f5, exists (select 1 from s where c = r.a + 6) f6 from r;
+
+-- name: many IN as columns
+select a, b in (select d + 0 from s) f0, b in (select d + 1 from s) f1, b in (select d + 2 from s) f2, b in (select d + 3 from s) f3, b in (select d + 4 from s) f4, b in (select d + 5 from s) f5 from r;
+
+-- name: many EXISTS under OR
+select a from r where (a = 0 or exists (select 1 from s where c = r.a - 0)) and (a = 1 or exists (select 1 from s where c = r.a - 1)) and (a = 2 or exists (select 1 from s where c = r.a - 2)) and (a = 3 or exists (select 1 from s where c = r.a - 3)) and (a = 4 or exists (select 1 from s where c = r.a - 4)) and (a = 5 or exists (select 1 from s where c = r.a - 5));

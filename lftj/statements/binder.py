@@ -24,9 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.errors import SqlError, UnsupportedSqlError
-from lftj.language.diagnostics import suggestion
-from lftj.sql.errors import sql_error
-from lftj.sql.nodes import Place
+from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.syntax import Span
 from lftj.statements.kinds import connection, known_duckdb, select_only
 
 BEYOND = "a moment before the year 1, after 9999 or at infinity is not taken: write NULL"
@@ -111,7 +110,7 @@ class Binder:
                     raise UnsupportedSqlError(BEYOND)
                 return found
             except duckdb.Error as error:
-                raise SqlError(str(error)) from None
+                raise SqlError(str(error).partition("\n\nLINE ")[0]) from None
             except OverflowError:
                 raise UnsupportedSqlError(BEYOND) from None
 
@@ -149,11 +148,15 @@ def _loaded(text: str) -> dict[str, Any]:
     """JSON as DuckDB writes it: NaN and infinity in capitals, and nothing where it can't write a value."""
     if not text:
         raise UnsupportedSqlError("a value that DuckDB can't write into a plan is not taken")
-    return dict(json.loads(_NO_NUMBER.sub(lambda found: _NUMBERS.get(found[0].lower(), found[0]), text)))
+    try:
+        return dict(json.loads(_NO_NUMBER.sub(lambda found: _NUMBERS.get(found[0].lower(), found[0]), text)))
+    except RecursionError:
+        what = "an expression nested so deeply is not taken: compute parts of it in a WITH"
+        raise UnsupportedSqlError(what) from None
 
 
 def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> SqlError:
-    place: Place | None = None
+    place: Span | None = None
     if "position" in found:
         start = int(found["position"])
         length = json.loads(found["location"])[1] if "location" in found else 1
@@ -162,8 +165,9 @@ def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> Sql
     if candidates:
         message = f"{message.rstrip()}; there is {candidates.lstrip(': ')}"
     elif found.get("type") == "Table" and "name" in found:
-        message = f"there is no relation {found['name']!r}{suggestion(found['name'], tables)}"
-    if "not support serialization" in message:
+        known = [name for name in tables if "#" not in name]  # of the engine's own
+        message = f"there is no relation {found['name']!r}{suggestion(found['name'], known)}"
+    if any(sign in message for sign in ("not support serialization", "not implemented", "file system op")):
         raise UnsupportedSqlError(
             "a table function that reads files is not taken: load its rows as a relation"
         )
@@ -174,7 +178,7 @@ def _refused(sql: str, found: Mapping[str, Any], tables: Collection[str]) -> Sql
         )
     lines = message.replace("\t", "  ").splitlines()
     message = "\n".join([*lines[:_LINES], "  ..."] if len(lines) > _LINES + 1 else lines)
-    return sql_error(sql, place, message)
+    return error_at(SqlError, sql, place, message)
 
 
 def _tables(tree: Any, named: frozenset[str]) -> Iterator[str]:
@@ -192,15 +196,15 @@ def _tables(tree: Any, named: frozenset[str]) -> Iterator[str]:
         yield from _tables(part, named)
 
 
-def _characters(sql: str, start: int, end: int) -> Place:
-    """Places of DuckDB count bytes of UTF-8."""
+def _characters(sql: str, start: int, end: int) -> Span:
+    """Spans of DuckDB count bytes of UTF-8."""
     if sql.isascii():
         return start, min(end, len(sql))
     encoded = sql.encode()
     return len(encoded[:start].decode(errors="ignore")), len(encoded[:end].decode(errors="ignore"))
 
 
-def character_place(sql: str, found: Mapping[str, Any]) -> Place | None:
+def character_place(sql: str, found: Mapping[str, Any]) -> Span | None:
     """The place of a node of a plan in the text."""
     if "query_location" not in found:
         return None
