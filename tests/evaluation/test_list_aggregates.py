@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -72,10 +73,11 @@ def shown(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(list(row.values())) for row in rows)
 
 
-def of_duckdb(rows: list[tuple[Any, ...]], element: pa.DataType, query: str) -> list[str]:
+def answers(rows: list[tuple[Any, ...]], element: pa.DataType, queries: Iterable[str]) -> Iterator[list[str]]:
+    """DuckDB's."""
     connection = peer.connection()
     connection.register("r", table(rows, element))
-    return shown(connection.sql(query).to_arrow_table().to_pylist())
+    return (shown(connection.sql(query).to_arrow_table().to_pylist()) for query in queries)
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
@@ -86,9 +88,9 @@ def test_queries_agree_with_duckdb(name: str) -> None:
         rows = [a_row(r, number, values) for number in range(n_rows)]
         db = lftj.Database()
         db.load("r", table(rows, element), nulls="keep")
-        for head, query in SQL.items():
+        for head, right in zip(SQL, answers(rows, element, SQL.values()), strict=True):
             result = db.query(f"{head} <- r(a, v, k, i).")
-            assert shown(result.to_pylist()) == of_duckdb(rows, element, query), (n_rows, head)
+            assert shown(result.to_pylist()) == right, (n_rows, head)
             lists = [field.type for field in result.schema if pa.types.is_list(field.type)]
             assert all(type_ == pa.list_(element) for type_ in lists)
 
@@ -122,9 +124,10 @@ def test_kept_heads_agree_with_duckdb(strategy: str) -> None:
                     transaction.erase("r", table(gone, element))
                 if new:
                     transaction.insert("r", table(new, element))
-            for one, head in names.items():
+            rights = answers(rows, element, SQL.values())
+            for (one, head), right in zip(names.items(), rights, strict=True):
                 now = shown(workspace[one].to_arrow().to_pylist())
-                assert now == of_duckdb(rows, element, SQL[head]), (step, head)
+                assert now == right, (step, head)
                 changes = transaction.changes[one].to_pylist() if one in transaction.changes else []
                 came = shown(
                     [{k: v for k, v in c.items() if k != "weight"} for c in changes if c["weight"] > 0]

@@ -8,6 +8,7 @@ Whole numbers and decimals are equal exactly, floats within 1e-12 (:func:`bench.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import lftj
 from bench.datasets import DataMissing
 from bench.tpch.peer import Peer, check
 from bench.tpch.queries import QUERIES
-from bench.tpch.tables import tables
+from bench.tpch.tables import Changes, tables
 from maintenance import Workspace
 from support.business import Business
 from support.rows import rows_of
@@ -80,6 +81,28 @@ def untouched(data_folder: Path) -> tuple[lftj.Database, Peer]:
     return db, Peer(loaded(data_folder))
 
 
+@dataclass
+class Told:
+    """What DuckDB says of a business, which has the same days with whatever keeps the heads."""
+
+    relations: dict[str, pa.Table]
+    days: list[tuple[Changes, dict[str, pa.Table]]]
+    """Changes, and behind them each head."""
+
+
+@cache
+def told(data_folder: Path) -> Told:
+    peer = Peer(loaded(data_folder))
+    for statement in ASKED_ABOUT:
+        peer.answer(statement)
+    relations = {**loaded(data_folder), "part": peer.answer("from part order by all")}
+    days = []
+    for changes in Business(relations, rows_of(peer.answer(POPULAR)), seed=5).transactions(SIZES):
+        peer.apply(changes)
+        days.append((changes, {query.head: peer.answer(query.unlimited_sql) for query in QUERIES.values()}))
+    return Told(relations, days)
+
+
 @pytest.mark.parametrize("number", QUERIES)
 def test_a_text_over_the_data_as_loaded(number: int, data_folder: Path) -> None:
     pytest.importorskip("lftj.sql")
@@ -102,12 +125,9 @@ def test_rules_over_the_data_as_loaded(number: int, data_folder: Path) -> None:
 @pytest.mark.parametrize(("form", "strategy"), [("sql", "auto"), ("sql", "trace"), ("rules", "auto")])
 def test_heads_are_right_after_every_transaction(form: str, strategy: str, data_folder: Path) -> None:
     """All views, or programs, in one workspace."""
-    peer = Peer(loaded(data_folder))
-    for statement in ASKED_ABOUT:
-        peer.answer(statement)
-    relations = {**loaded(data_folder), "part": peer.answer("from part order by all")}
+    business = told(data_folder)
     workspace = Workspace()
-    for relation, table in relations.items():
+    for relation, table in business.relations.items():
         workspace.load(relation, table)
     if form == "sql":
         for query in QUERIES.values():
@@ -117,17 +137,15 @@ def test_heads_are_right_after_every_transaction(form: str, strategy: str, data_
     heads = [query.head for query in QUERIES.values()]
     before = {head: Counter(rows_of(workspace[head].to_arrow())) for head in heads}
     changed = set()
-    popular = rows_of(peer.answer(POPULAR))
-    for changes in Business(relations, popular, seed=5).transactions(SIZES):
+    for changes, right in business.days:
         with workspace.transaction() as transaction:
             for relation, (erased, inserted) in changes.items():
                 transaction.erase(relation, erased)
                 transaction.insert(relation, inserted)
-        peer.apply(changes)
         assert not sum(transaction.stats.no_changes.values())
         for query in QUERIES.values():
             now = workspace[query.head].to_arrow()
-            check(query.head, now, peer.answer(query.unlimited_sql), sums=form == "sql")
+            check(query.head, now, right[query.head], sums=form == "sql")
             reported: Counter[tuple[object, ...]] = Counter()
             for row in rows_of(transaction.changes[query.head]):
                 reported[row[:-1]] += row[-1]
