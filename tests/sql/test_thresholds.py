@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from maintenance import Workspace
-from sql.answers import difference, rows_of
+from sql.answers import Row, difference, rows_of
 from support import peer
 
 pytest.importorskip("lftj.sql")
@@ -57,43 +59,73 @@ COMPARED = {
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("broker_id", "volume", "price")])
 
 
-class Book:
-    """Bids and asks in DuckDB and in a workspace, as bags, where rows may be NULL."""
+Bag = list[tuple[int | None, ...]]
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.rows: dict[str, list[tuple[int | None, ...]]] = {"bids": [], "asks": []}
-        self.connection = peer.connection()
-        self.ws = Workspace()
-        for side in self.rows:
-            self.ws.load(side, arrow([]), nulls="keep", bag=True)
 
-    def change(self, kind: str) -> None:
-        """One transaction: mostly few rows, of weights that are regular or not by its kind."""
-        volumes: tuple[int | None, ...] = {"zero": (0,), "negative": (-7, 1), "null": (None, 2)}.get(
-            kind, (0, 1, 2, 5, 9)
-        )
-        prices = (1, 2, 3, 4, 5, 6, None) if kind == "no key" else (1, 2, 3, 4, 5, 6)
-        with self.ws.transaction() as tx:
-            for side, rows in self.rows.items():
-                others = [row for row in rows if kind == "empty" or (row[1] or -1) < 0 or row[2] is None]
-                gone = others if kind in ("empty", "regular") else []
-                gone += self.random.sample(rows, min(len(rows), 1)) if not gone and rows else []
-                came = [
-                    (self.random.randrange(2), self.random.choice(volumes), self.random.choice(prices))
-                    for _ in range(0 if kind == "empty" else self.random.randrange(1, 4))
-                ]
-                for row in gone:
-                    rows.remove(row)
-                rows += came
-                tx.erase(side, arrow(gone))
-                tx.insert(side, arrow(came))
-                self.connection.register(side, arrow(rows))
+@dataclass
+class Day:
+    """One transaction, and what is so behind it.
 
-    def check(self, text: str, when: str) -> None:
-        right = self.connection.execute(text).fetchall()
-        found = difference(rows_of(self.ws["kept"].to_arrow()), right)
-        assert found is None, f"{when}: {found}\n{self.rows}"
+    Attributes:
+        changes: By side, the rows that go and those that come.
+        right: DuckDB's answer.
+        shown: The kind, and all rows.
+    """
+
+    changes: dict[str, tuple[pa.Table, pa.Table]]
+    right: list[Row]
+    shown: str
+
+
+@cache
+def days(name: str, text: str, number: int) -> list[Day]:
+    """Of bids and asks as bags, where values may be NULL: mostly few rows each, drawn by the name."""
+    random, connection = Random(name), peer.connection()
+    bags: dict[str, Bag] = {"bids": [], "asks": []}
+    found = []
+    for _ in range(number):
+        kind, changes = random.choice(KINDS), {}
+        for side, rows in bags.items():
+            gone, came = change(random, kind, rows)
+            changes[side] = arrow(gone), arrow(came)
+            connection.register(side, arrow(rows))
+        found.append(Day(changes, connection.execute(text).fetchall(), f"{kind}: {bags}"))
+    return found
+
+
+def change(random: Random, kind: str, rows: Bag) -> tuple[Bag, Bag]:
+    """Changes the rows, to regular weights or not by its kind; those that went and those that came."""
+    volumes: tuple[int | None, ...] = {"zero": (0,), "negative": (-7, 1), "null": (None, 2)}.get(
+        kind, (0, 1, 2, 5, 9)
+    )
+    prices = (1, 2, 3, 4, 5, 6, None) if kind == "no key" else (1, 2, 3, 4, 5, 6)
+    others = [row for row in rows if kind == "empty" or (row[1] or -1) < 0 or row[2] is None]
+    gone = others if kind in ("empty", "regular") else []
+    gone += random.sample(rows, min(len(rows), 1)) if not gone and rows else []
+    came = [
+        (random.randrange(2), random.choice(volumes), random.choice(prices))
+        for _ in range(0 if kind == "empty" else random.randrange(1, 4))
+    ]
+    for row in gone:
+        rows.remove(row)
+    rows += came
+    return gone, came
+
+
+def check_days(name: str, text: str, number: int, strategy: str, by_bar: bool) -> Workspace:
+    ws = Workspace()
+    for side in ("bids", "asks"):
+        ws.load(side, arrow([]), nulls="keep", bag=True)
+    ws.create_view("kept", text, strategy=strategy)
+    assert ("_by_bar" in str(ws.explain_maintenance("kept"))) == by_bar
+    for place, day in enumerate(days(name, text, number)):
+        with ws.transaction() as tx:
+            for side, (gone, came) in day.changes.items():
+                tx.erase(side, gone)
+                tx.insert(side, came)
+        found = difference(rows_of(ws["kept"].to_arrow()), day.right)
+        assert found is None, f"{place}, {found}\n{day.shown}"
+    return ws
 
 
 def arrow(rows: Sequence[tuple[int | None, ...]]) -> pa.Table:
@@ -107,37 +139,29 @@ KINDS = ("regular", "regular", "regular", "negative", "null", "no key", "zero", 
 @pytest.mark.parametrize("strategy", ["auto", "views", "delta", "trace", "recompute"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_weights_turn_negative_and_back(name: str, strategy: str) -> None:
-    book = Book(Random(name))
-    book.ws.create_view("kept", TEXTS[name], strategy=strategy)
-    assert ("_by_bar" in str(book.ws.explain_maintenance("kept"))) == (name != "PSP")
-    for number in range(30):
-        kind = book.random.choice(KINDS)
-        book.change(kind)
-        book.check(TEXTS[name], f"{number}: {kind}")
-    book.ws.verify()
+    check_days(name, TEXTS[name], 30, strategy, by_bar=name != "PSP").verify()
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", COMPARED)
 def test_each_way_to_compare(name: str) -> None:
-    book = Book(Random(name))
-    book.ws.create_view("kept", COMPARED[name])
-    assert "_by_bar" in str(book.ws.explain_maintenance("kept"))
-    for number in range(25):
-        kind = book.random.choice(KINDS)
-        book.change(kind)
-        book.check(COMPARED[name], f"{number}: {kind}")
+    check_days(name, COMPARED[name], 25, "auto", by_bar=True)
+
+
+@cache
+def sides(n_rows: int) -> dict[str, pa.Table]:
+    random = Random(n_rows)
+    ranges = {"broker_id": range(7), "volume": range(1, 100), "price": range(1000, 1000 + n_rows)}
+    return {
+        side: pa.table({name: random.choices(values, k=n_rows) for name, values in ranges.items()})
+        for side in ("bids", "asks")
+    }
 
 
 def large_book(n_rows: int, nulls: Literal["refuse", "keep"] = "refuse") -> Workspace:
-    random, ws = Random(n_rows), Workspace()
-    for side in ("bids", "asks"):
-        columns = {
-            "broker_id": [random.randrange(7) for _ in range(n_rows)],
-            "volume": [random.randrange(1, 100) for _ in range(n_rows)],
-            "price": [random.randrange(1000, 1000 + n_rows) for _ in range(n_rows)],
-        }
-        ws.load(side, pa.table(columns), nulls=nulls, bag=True)
+    ws = Workspace()
+    for side, table in sides(n_rows).items():
+        ws.load(side, table, nulls=nulls, bag=True)
     return ws
 
 
