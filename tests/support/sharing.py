@@ -23,7 +23,17 @@ _JAVA = (
 )
 """How the names of tests begin that need Java."""
 
-_LONG = ("tests/bench/",)
+_LONG = (
+    "tests/bench/",
+    "tests/database/test_warming.py",
+    "tests/evaluation/test_aggregate_forms.py",
+    "tests/evaluation/test_list_aggregates.py",
+    "tests/spark_bridge/test_stages_oracle.py",
+    "tests/sql/test_changes.py",
+    "tests/sql/test_kept.py",
+    "tests/sql/test_thresholds.py",
+)
+"""How the names of files begin that take 20 seconds of processor time or more."""
 
 
 def needs_java(test: str) -> bool:
