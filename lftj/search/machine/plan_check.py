@@ -127,14 +127,15 @@ def check_term(places: Iterable[int], branches: Iterable[Sequence[int]], listed:
 
 
 class _Plan:
-    """A plan as the kernel reads it, with offsets from its beginning for addresses.
+    """A plan as the kernel reads it, with offsets from its beginning for addresses: a copy.
 
     Records are known by the items at which they begin.
     """
 
     def __init__(self, template: np.ndarray) -> None:
-        self.template = template
-        self.search: Any = Search.view(template)
+        self.template: list[int] = template.tolist()  # an array's items are slow to read one by one
+        self.search = self.record(Search, 0)
+        self.known: dict[tuple[type[Record], int, int], dict[int, Any]] = {}
         self.depths = int(self.search.depths)
         nodes = self.records(Node, self.search.nodes, self.depths)
         self.node_items, self.nodes = list(nodes), list(nodes.values())
@@ -143,15 +144,23 @@ class _Plan:
 
     @staticmethod
     def item(address: int) -> int:
-        return int(address) // WORD
+        return address // WORD
 
     def records(self, kind: type[Record], first: int, count: int, length: int = 0) -> dict[int, Any]:
         """Records that follow each other, each of ``length`` items, by the items at which they begin."""
-        length = length or kind.LENGTH
-        start, end = self.item(first), self.item(first) + int(count) * length
-        within = 0 <= start <= end <= len(self.template)
-        holds(1, within, f"{{}} records of {kind.__name__} begin at {{}}", int(count), start)
-        return {item: kind.view(self.template, item) for item in range(start, end, length)}
+        known = self.known.get((kind, first, count))
+        if known is None:
+            length = length or kind.LENGTH
+            start, end = self.item(first), self.item(first) + count * length
+            within = 0 <= start <= end <= len(self.template)
+            holds(1, within, f"{{}} records of {kind.__name__} begin at {{}}", count, start)
+            known = {item: self.record(kind, item) for item in range(start, end, length)}
+            self.known[kind, first, count] = known
+        return known
+
+    def record(self, kind: type[Record], item: int) -> Any:
+        words: Any = self.template[item : item + kind.LENGTH]
+        return kind(words)
 
     def conditions(self, depth: int) -> dict[int, Any]:
         return self.records(Condition, self.nodes[depth].conditions, self.nodes[depth].n_conditions)
@@ -172,8 +181,7 @@ class _Plan:
 
     def outputs(self) -> list[int]:
         first = self.item(self.search.outputs)
-        written: list[int] = self.template[first : first + int(self.search.n_outputs)].tolist()
-        return written
+        return self.template[first : first + int(self.search.n_outputs)]
 
     def participants(self, depth: int) -> list[int]:
         node = self.nodes[depth]
@@ -183,9 +191,9 @@ class _Plan:
         return self.listed(self.nodes[depth].negations, self.nodes[depth].end)
 
     def listed(self, first: int, end: int) -> list[int]:
-        start = int(first) // WORD
-        items = list(range(start, int(end) // WORD, CURSOR // WORD))
-        holds(1, all(item in self.cursors for item in items), "cursors of a node begin at {}", start)
+        items = list(range(first // WORD, end // WORD, CURSOR // WORD))
+        within = all(map(self.cursors.__contains__, items))
+        holds(1, within, "cursors of a node begin at {}", first // WORD)
         return items
 
     # -- 1 and 2 -------------------------------------------------------------------------------
@@ -384,5 +392,5 @@ class _Plan:
             holds(8, bool(node.log) == records, "log of depth {}", depth)
         streams = [int(cursor.stream) // WORD for cursor in self.cursors.values() if cursor.stream]
         holds(8, max(Counter(streams).values(), default=1) == 1, "a stream has several cursors")
-        numbers = sorted(int(StreamLog.view(self.template, item).number) for item in streams)
+        numbers = sorted(self.record(StreamLog, item).number for item in streams)
         holds(8, numbers == list(range(len(numbers))), "streams are numbered otherwise")
