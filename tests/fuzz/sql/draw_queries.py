@@ -299,7 +299,13 @@ class Queries:
 
     def _lateral(self, left: Any, columns: list[E], depth: int) -> tuple[Any, list[E], int]:
         around = self._around(Scope(columns))
-        right, more, rows = self._relation(depth, around, lateral=True)
+        whole = [one for one in columns if one.type == "int"]
+        if whole and self.r.random() < 0.3:
+            alias, each = self.alias("s"), E("series", (self.r.choice(whole),), "int")
+            right: Any = Derived(Select((Item(each, "n"),)), alias, (), True)
+            more, rows = [column(f"{alias}.n", "int")], 3
+        else:
+            right, more, rows = self._relation(depth, around, lateral=True)
         if isinstance(right, Named):
             return Join("cross", left, right), columns + more, rows
         if self.r.random() < 0.4:
@@ -386,7 +392,9 @@ class Queries:
         if chance < 0.15 and made.qualify is None:
             total = self.expressions.total_order(scope)
             of = total[: r.randrange(1, len(total) + 1)]
-            return replace(made, distinct_on=tuple(one.by for one in of), order=total)
+            # Equal rows may have other values of windows.
+            order = (*total, *(Sort(position(n)) for n in range(width)))
+            return replace(made, distinct_on=tuple(one.by for one in of), order=order)
         if chance < 0.25:
             return self._limited(made, scope, width)
         return made

@@ -165,6 +165,7 @@ FORMS: dict[str, dict[str, str]] = {
         "sqlite": "substr({0}, {1}, {2})",
         "postgres": "substring({0} from {1} for {2})",
     },
+    "series": {"duckdb": "unnest(range(-1, {0} % 5))", "postgres": "generate_series(-1, {0} % 5 - 1)"},
     "concat": {"duckdb": "concat({0+})", "postgres": "concat({0+})"},
     "reverse": {"duckdb": "reverse({0})", "postgres": "reverse({0})"},
     "ilike": {"duckdb": "({0} ilike {1})", "postgres": "({0} ilike {1})"},
