@@ -15,7 +15,7 @@ from lftj.errors import ChangeError, DataError, SourceError
 from lftj.files.sources import array_of_numpy, read_table
 from lftj.storage.codes_table import shown_values
 from lftj.storage.signed_rows import Columns
-from lftj.values.domain import NULL_CODE, null_mask, where_null
+from lftj.values.domain import NULL_CODE, null_mask, taken_as_it_is, where_null
 from lftj.values.domains import Domains
 from lftj.values.exact_casts import InexactError, converts, exactly
 from lftj.values.kinds import plain_type
@@ -325,7 +325,7 @@ def _codes(
                 why = 'the relation was loaded without nulls="keep"'
             raise ChangeError(f"changes of {name!r}, column {declared.name!r}: {where_null(missing)}; {why}")
         if taken is not None:
-            values = values.filter(pa.array(taken))
+            values = taken_as_it_is(values, np.flatnonzero(taken))
         if schema.wide:
             if values.type != declared.type.arrow:
                 values = _cast(name, declared.name, values, declared.type.arrow)

@@ -54,6 +54,7 @@ class Table:
 
     ``nulls``: it keeps NULLs, which are None.  ``functional``: rules may read it as a function.
     ``names``: of its columns, c0, c1, ... where there are none.  ``not_null``: those declared so.
+    ``key``: columns that tell rows apart, by place; ``declared``: among the rules, not where it is loaded.
     """
 
     name: str
@@ -64,6 +65,8 @@ class Table:
     functional: bool = False
     names: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
+    key: tuple[int, ...] = ()
+    declared: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -72,11 +75,19 @@ class Table:
             **({"nulls": "keep"} if self.nulls else {}),
             **({"bag": True} if self.bag else {}),
             **({"not_null": list(self.not_null)} if self.not_null else {}),
+            **({"key": self.key_columns} if self.key and not self.declared else {}),
         }
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.names or tuple(f"c{i}" for i in range(len(self.types)))
+
+    @property
+    def key_columns(self) -> list[str]:
+        return [self.columns[place] for place in self.key]
+
+    def key_of(self, row: Row) -> Row:
+        return tuple(row[place] for place in self.key)
 
     def arrow(self, rows: tuple[Row, ...] | None = None) -> pa.Table:
         """Its rows, or others of its columns, as an Arrow table."""
@@ -115,8 +126,8 @@ class Many:
         return Table(self.name, self.types, rows)
 
 
-Staged = tuple[str, Row, int]
-"""Relation, row, weight."""
+Staged = tuple[str, Row, int | str]
+"""Relation, row, weight; of a relation with a key also "upsert" and, of the row's key, "erase_keys"."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,18 @@ class Case:
     @property
     def rules(self) -> str:
         """The program's text."""
-        return "\n".join(f"{tree.sql(one)};" for one in self.statements) or render(self.program)
+        if self.statements:
+            return "\n".join(f"{tree.sql(one)};" for one in self.statements)
+        return self.declarations + render(self.program)
+
+    @property
+    def declarations(self) -> str:
+        """The keys that are declared among the rules, a line each."""
+        return "".join(
+            f"key {table.name}({', '.join(table.key_columns)}).\n"
+            for table in self.tables
+            if isinstance(table, Table) and table.declared
+        )
 
     @property
     def heads(self) -> list[str]:

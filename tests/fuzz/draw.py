@@ -66,18 +66,28 @@ def _pool(r: random.Random, one: Drawn) -> list[Row]:
     return rows
 
 
+_BY_KEY: tuple[int | str, ...] = ("upsert",) * 6 + ("erase_keys",) * 3 + (-1,)
+
+
 def _staged(
-    r: random.Random, loaded: list[Drawn], pools: dict[str, list[Row]], size: int
+    r: random.Random, loaded: list[Drawn], pools: dict[str, list[Row]], size: int, sound: bool = False
 ) -> tuple[Staged, ...]:
-    """Changes of some relations: repeated, cancelling, of nothing, and replacements of a value among them."""
+    """Changes of some relations: repeated, cancelling, of nothing, and replacements of a value among them.
+
+    ``sound``: no key may get a second row, so nothing but upserts comes where there is one.
+    """
     staged: list[Staged] = []
     for _ in range(size):
         table = r.choice(loaded).table
         row = r.choice(pools[table.name])
-        staged.append((table.name, row, r.choice((1, 1, 1, -1, -1, 2, -2))))
+        if table.key and (sound or r.random() < 0.85):
+            staged.append((table.name, row, r.choice(_BY_KEY)))
+            continue
+        weight = r.choice((1, 1, 1, -1, -1) if table.key else (1, 1, 1, -1, -1, 2, -2))
+        staged.append((table.name, row, weight))
         if r.random() < 0.2:  # a row of the same key comes for it
             other = (*row[:-1], r.choice(pools[table.name])[-1])
-            staged.append((table.name, other, -staged[-1][2]))
+            staged.append((table.name, other, -weight))
     return tuple(staged)
 
 
@@ -123,6 +133,8 @@ def kept(r: random.Random) -> Case:
         options["sensitivity_bytes"] = r.choice((0, 400, 4000))
     if r.random() < 0.3:
         options["record_gap"] = 0
+    if r.random() < 0.3 and any(one.table.key for one in loaded):
+        options["whole_rows"] = True
     if in_folder:
         options["durability"] = r.choice(("commit", "interval", "none"))
     return Case("kept", case.tables, case.program, steps, options)
@@ -220,7 +232,8 @@ def threads(r: random.Random) -> Case:
     loaded, case = _sound(r)
     pools = {one.table.name: _pool(r, one) for one in loaded}
     steps = tuple(
-        Commit(_staged(r, loaded, pools, r.choice((1, 1, 2, 5)))) for _ in range(r.choice((10, 30, 60)))
+        Commit(_staged(r, loaded, pools, r.choice((1, 1, 2, 5)), sound=True))
+        for _ in range(r.choice((10, 30, 60)))
     )
     options: dict[str, Any] = {"strategies": tuple(r.choice(STRATEGIES) for _ in case.heads)}
     options["writers"] = r.choice((1, 2, 3))
@@ -237,7 +250,7 @@ def kills(r: random.Random) -> Case:
     pools = {one.table.name: _pool(r, one) for one in loaded}
     steps: list[Step] = []
     for _ in range(r.choice((4, 10, 20))):
-        steps.append(Commit(_staged(r, loaded, pools, r.choice((1, 2, 5)))))
+        steps.append(Commit(_staged(r, loaded, pools, r.choice((1, 2, 5)), sound=True)))
         if r.random() < 0.15:
             steps.append(Do("checkpoint"))
     options = {

@@ -7,7 +7,7 @@ negations hit and miss about as often.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fuzz.case import Many, Table
@@ -75,9 +75,26 @@ def relation(r: random.Random, name: str, kinds: list[Kind], most: int, nulls: b
     functional = len(columns) > 1 and not bag and r.random() < 0.2
     if functional:
         drawn = list({row[:-1]: row for row in drawn}.values())
+    table = Table(name, tuple(map(str, types)), (), nullable, bag, functional)
+    if not bag and r.random() < 0.2:
+        table = _with_key(r, table)
+        values = tuple(_without_null(pool) if n in table.key else pool for n, pool in enumerate(values))
+        drawn = [row for row in drawn if None not in table.key_of(row)]
+        drawn = list({table.key_of(row): row for row in drawn}.values())
     rows = tuple(drawn) if bag else tuple(dict.fromkeys(drawn))
-    table = Table(name, tuple(map(str, types)), rows, nullable, bag, functional)
-    return Drawn(table, columns, values)
+    return Drawn(replace(table, rows=rows), columns, values)
+
+
+def _with_key(r: random.Random, table: Table) -> Table:
+    """The table with a key of some of its columns, mostly of more than one."""
+    width = len(table.types)
+    key = tuple(r.sample(range(width), r.choice((1, max(1, width - 1), max(1, width - 1), width))))
+    required = tuple(table.columns[place] for place in key) if table.nulls else ()
+    return replace(table, key=key, not_null=required, declared=r.random() < 0.3)
+
+
+def _without_null(pool: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(value for value in pool if value is not None)
 
 
 def many(r: random.Random, name: str) -> Many:

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from fuzz.case import Case, Staged, Table
-from support import reference
+from support import keyed_model, reference
 from support.functions import DivisionByZero, Overflow
+from support.keyed_model import Event, TwoRows
 from support.reference import FunctionalConflict, Row, TooManySteps
 from support.rules import Atom, Either, Literal, Program, Wildcard
 
@@ -30,11 +31,16 @@ class OutOfReach(Exception):
     """What is right can't be said in reasonable time, or is not defined: the case says nothing."""
 
 
+class SecondRow(OutOfReach):
+    """A key would have two rows: a transaction that says so is refused."""
+
+
 @dataclass(frozen=True)
 class Refused:
-    """The program fails on these relations."""
+    """The program fails on these relations; ``by_key``: there are none, a key would have two rows."""
 
     why: str
+    by_key: bool = False
 
 
 def beginning(case: Case) -> State:
@@ -50,18 +56,48 @@ def bags(case: Case) -> set[str]:
     return {table.name for table in case.tables if isinstance(table, Table) and table.bag}
 
 
-def after(state: State, staged: tuple[Staged, ...], bags: set[str]) -> State:
-    """The relations after a transaction, whose changes add up."""
+def after(case: Case, state: State, staged: tuple[Staged, ...]) -> State:
+    """The relations after a transaction, whose changes add up, behind the last upsert or erasure of a key.
+
+    Raises SecondRow.
+    """
+    keyed = {table.name: table for table in case.tables if isinstance(table, Table) and table.key}
     sums: dict[tuple[str, Row], int] = {}
+    events: dict[str, list[Event]] = {}
     for name, row, weight in staged:
-        sums[name, row] = sums.get((name, row), 0) + weight
+        if name in keyed:
+            events.setdefault(name, []).extend(_events(keyed[name], row, weight))
+        else:
+            assert isinstance(weight, int)
+            sums[name, row] = sums.get((name, row), 0) + weight
     result = {name: Counter(rows) for name, rows in state.items()}
     for (name, row), weight in sums.items():
         now = result[name][row] + weight
-        result[name][row] = max(now, 0) if name in bags else int(now > 0) if weight else result[name][row]
+        is_bag = name in bags(case)
+        result[name][row] = max(now, 0) if is_bag else int(now > 0) if weight else result[name][row]
         if not result[name][row]:
             del result[name][row]
+    for name, its in events.items():
+        key_of = keyed[name].key_of
+        try:
+            rows = keyed_model.after({key_of(row): row for row in state[name]}, its, key_of)
+        except TwoRows as error:
+            raise SecondRow(f"two rows of a key of {name}") from error
+        result[name] = Counter(rows.values())
     return result
+
+
+def _events(table: Table, row: Row, weight: int | str) -> list[Event]:
+    if isinstance(weight, str):
+        return [Event(weight, table.key_of(row) if weight == "erase_keys" else row)]
+    return [Event("insert" if weight > 0 else "erase", row)] * abs(weight)
+
+
+def whole_rows(before: State, now: State) -> tuple[Staged, ...]:
+    """The rows that go and those that come: an upsert is one of each."""
+    gone = [(name, row, -n) for name, rows in before.items() for row, n in (rows - now[name]).items()]
+    came = [(name, row, n) for name, rows in now.items() for row, n in (rows - before[name]).items()]
+    return (*gone, *came)
 
 
 def _with_copies(literal: Literal, bags: set[str]) -> Literal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,18 @@ import pyarrow as pa
 
 from fuzz.case import ApplyMany, Case, Commit, Do, Staged, Table
 from fuzz.difference import Difference, comparable, same
-from fuzz.expected import Heads, OutOfReach, Refused, State, after, bags, beginning, expected
+from fuzz.expected import (
+    Heads,
+    OutOfReach,
+    Refused,
+    SecondRow,
+    State,
+    after,
+    bags,
+    beginning,
+    expected,
+    whole_rows,
+)
 from fuzz.once import loaded
 from lftj import errors
 from maintenance import Snapshot, Workspace
@@ -70,9 +81,22 @@ def table_of(case: Case, name: str) -> Table:
     return next(one for one in case.tables if one.name == name and isinstance(one, Table))
 
 
-def change_table(table: Table, changes: list[tuple[Any, int]]) -> pa.Table:
-    weights = pa.array([weight for _, weight in changes], pa.int64())
-    return table.arrow(tuple(row for row, _ in changes)).append_column("weight", weights)
+OPS = {1: "I", -1: "delete", "upsert": "U", "erase_keys": "D"}
+
+
+def change_table(table: Table, changes: Sequence[tuple[Any, int | str]]) -> pa.Table:
+    """With a column of weights, or of operations where there are upserts or erasures by key."""
+    if not any(isinstance(weight, str) for _, weight in changes):
+        weights = pa.array([weight for _, weight in changes], pa.int64())
+        return table.arrow(tuple(row for row, _ in changes)).append_column("weight", weights)
+    ops = pa.array([OPS[weight] for _, weight in changes], pa.string())
+    rows = tuple(
+        tuple(value if place in table.key else None for place, value in enumerate(row))
+        if weight == "erase_keys"  # other columns say nothing
+        else row
+        for row, weight in changes
+    )
+    return table.arrow(rows).append_column("op", ops)
 
 
 def stage(case: Case, transaction: Any, staged: tuple[Staged, ...], way: str) -> None:
@@ -84,9 +108,15 @@ def stage(case: Case, transaction: Any, staged: tuple[Staged, ...], way: str) ->
             transaction.apply(name, change_table(table, changes))
             continue
         for row, weight in changes:
-            rows = [row] * abs(weight)
-            change = transaction.insert if weight > 0 else transaction.erase
-            change(name, rows if way == "rows" else table.arrow(tuple(rows)))
+            if weight == "erase_keys":
+                rows: Any = [table.key_of(row)]
+                if way == "tables":
+                    rows = table.arrow((row,)).select(table.key_columns)
+                transaction.erase_keys(name, rows)
+                continue
+            whole = [row] * (abs(weight) if isinstance(weight, int) else 1)
+            does = weight if isinstance(weight, str) else "insert" if weight > 0 else "erase"
+            getattr(transaction, does)(name, whole if way == "rows" else table.arrow(tuple(whole)))
 
 
 class Kept:
@@ -151,17 +181,33 @@ class Kept:
 
     # -- steps ---------------------------------------------------------------------------------
 
+    def _after(self, state: State, staged: tuple[Staged, ...]) -> tuple[State, Heads | Refused]:
+        """The relations and heads after a transaction; the relations from before where a key refuses it."""
+        try:
+            now = after(self.case, state, staged)
+        except SecondRow as error:
+            return state, Refused(str(error), by_key=True)
+        return now, self._expected(now)
+
     def commit(self, staged: tuple[Staged, ...], way: str) -> None:
-        state = after(self.state, staged, bags(self.case))
-        right = self._expected(state)
+        state, right = self._after(self.state, staged)
         before = self.heads
         for workspace in self.workspaces:
+            told = staged
+            if (
+                self.case.options.get("whole_rows")
+                and workspace is self.workspaces[0]
+                and state != self.state
+            ):
+                told = whole_rows(self.state, state)
             try:
                 with workspace.transaction() as transaction:
-                    stage(self.case, transaction, staged, way)
+                    stage(self.case, transaction, told, way)
             except errors.LftjError as error:
                 if not isinstance(right, Refused):
                     raise Difference(f"commit refused: {type(error).__name__} {error}") from error
+                if isinstance(error, errors.KeyConflictError) != right.by_key:
+                    raise Difference(f"commit refused by another: {error}, not {right.why}") from error
                 continue
             if isinstance(right, Refused):
                 raise Difference(f"commit not refused: {right.why}")
@@ -174,8 +220,8 @@ class Kept:
         states, heads = [self.state], [self.heads]
         refused = False
         for staged in transactions:
-            states.append(after(states[-1], staged, bags(self.case)))
-            right = self._expected(states[-1])
+            state, right = self._after(states[-1], staged)
+            states.append(state)
             refused = refused or isinstance(right, Refused)
             heads.append(heads[-1] if isinstance(right, Refused) else right)
         batch = self._batch(transactions)

@@ -23,7 +23,7 @@ def states_of(case: Case) -> list[tuple[State, Heads]]:
     states = [beginning(case)]
     for step in case.steps:
         if isinstance(step, Commit):
-            states.append(after(states[-1], step.staged, set()))
+            states.append(after(case, states[-1], step.staged))
     found = []
     for state in states:
         right = expected(case.program, state, case.heads, set())

@@ -72,7 +72,8 @@ def _fewer_columns(case: Case) -> Iterator[Case]:
         if isinstance(table, Many) or len(table.types) < 2:
             continue
         for column in range(len(table.types)):
-            yield _without_column(case, table, column)
+            if table.key != (column,):
+                yield _without_column(case, table, column)
 
 
 def _cut(row: tuple[Any, ...], column: int) -> tuple[Any, ...]:
@@ -100,8 +101,17 @@ def _without_column(case: Case, table: Table, column: int) -> Case:
         types=_cut(table.types, column),
         rows=tuple(_cut(row, column) for row in table.rows),
         names=_cut(table.names, column),
-        not_null=tuple(name for name in table.not_null if name != table.columns[column]),
+        not_null=(),
+        key=tuple(place - (place > column) for place in table.key if place != column),
     )
+    required = _cut(tuple(name in table.not_null for name in table.columns), column)
+    narrower = replace(
+        narrower, not_null=tuple(name for name, one in zip(narrower.columns, required, strict=True) if one)
+    )
+    if table.key:
+        narrower = replace(
+            narrower, rows=tuple({narrower.key_of(row): row for row in narrower.rows}.values())
+        )
     if not table.bag:
         narrower = replace(narrower, rows=tuple(dict.fromkeys(narrower.rows)))
     return replace(

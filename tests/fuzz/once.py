@@ -10,6 +10,7 @@ from fuzz.case import Case, Table
 from fuzz.difference import Difference, same
 from fuzz.expected import Heads, Refused, bags, beginning, expected
 from lftj import errors
+from maintenance import Workspace
 from support.rows import rows_of
 from support.rules import Aggregate, Atom, Either, Rule, Variable, literals, render
 
@@ -18,7 +19,9 @@ def loaded(case: Case, into: Any) -> Any:
     """The database or workspace, with the case's relations in it."""
     for table in case.tables:
         assert isinstance(table, Table)
-        into.load(table.name, table.arrow(), **table.options)
+        by_rules = table.declared and isinstance(into, Workspace)  # a query says what is so already
+        key = {"key": table.key_columns} if table.key and not by_rules else {}
+        into.load(table.name, table.arrow(), **{**table.options, **key})
     return into
 
 
@@ -26,7 +29,7 @@ def rules_text(case: Case) -> str:
     """The program; atoms of some relations name their columns."""
     named = set(case.options.get("by_name", ()))
     columns = {t.name: [f"c{i}" for i in range(len(t.types))] for t in case.tables if t.name in named}
-    return render(case.program, columns)
+    return case.declarations + render(case.program, columns)
 
 
 def play_once(case: Case) -> None:

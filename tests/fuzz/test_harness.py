@@ -13,7 +13,7 @@ from fuzz import draw_program, once
 from fuzz.case import Case, Commit, Table, text
 from fuzz.difference import Difference
 from fuzz.draw import draw
-from fuzz.expected import after
+from fuzz.expected import SecondRow, after, beginning, whole_rows
 from fuzz.minimise import minimise
 from fuzz.outcome import outcome
 from fuzz.play import play
@@ -48,10 +48,27 @@ def test_what_is_computed_from_extreme_floats_may_be_nan() -> None:
 
 
 def test_changes_of_a_set_and_of_a_bag() -> None:
-    state = {"s": {(1,): 1}, "b": {(1,): 2}}
+    tables = (Table("s", ("int64",), ((1,),)), Table("b", ("int64",), ((1,), (1,)), bag=True))
+    case = Case("kept", tables, ())
     staged = (("s", (1,), -1), ("s", (1,), 1), ("s", (2,), 3), ("b", (1,), -3), ("b", (2,), 2))
-    result = after(state, staged, {"b"})  # type: ignore[arg-type]
+    result = after(case, beginning(case), staged)
     assert result == {"s": {(1,): 1, (2,): 1}, "b": {(2,): 2}}
+
+
+def test_an_upsert_is_a_row_that_goes_and_one_that_comes() -> None:
+    case = Case("kept", (Table("k", ("int64", "int64"), ((1, 7), (2, 8)), key=(1,)),), ())
+    before = beginning(case)
+    staged = (
+        ("k", (5, 7), "upsert"),
+        ("k", (0, 8), "erase_keys"),
+        ("k", (3, 9), 2),
+        ("k", (4, 6), "erase_keys"),
+    )
+    now = after(case, before, staged)
+    assert now == {"k": {(5, 7): 1, (3, 9): 1}}
+    assert after(case, before, whole_rows(before, now)) == now
+    with pytest.raises(SecondRow):
+        after(case, now, (("k", (6, 7), 1),))
 
 
 def test_rows_that_the_engine_loses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

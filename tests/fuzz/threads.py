@@ -39,21 +39,23 @@ def _switching() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _owner(name: str, row: Row) -> int:
-    """Equal rows have the same, so also those with a zero of the other sign."""
+def _owner(case: Case, name: str, row: Row) -> int:
+    """Equal rows have the same, so also those with a zero of the other sign, and rows of one key."""
+    table = table_of(case, name)
+    row = table.key_of(row) if table.key else row
     return zlib.crc32(
         repr((name, *(0.0 if value == 0.0 and isinstance(value, float) else value for value in row))).encode()
     )
 
 
 def _shares(case: Case) -> list[list[tuple[Staged, ...]]]:
-    """The steps' changes by writer; a row always belongs to the same."""
+    """The steps' changes by writer; a row, or a key, always belongs to the same."""
     writers = case.options.get("writers", 1)
     shares: list[list[tuple[Staged, ...]]] = [[] for _ in range(writers)]
     for step in case.steps:
         assert isinstance(step, Commit)
         for number, share in enumerate(shares):
-            mine = tuple(one for one in step.staged if _owner(*one[:2]) % writers == number)
+            mine = tuple(one for one in step.staged if _owner(case, *one[:2]) % writers == number)
             if mine:
                 share.append(mine)
     return shares
@@ -130,7 +132,7 @@ class _Play:
         state = beginning(self.case)
         for share in shares:
             for staged in share:
-                state = after(state, staged, set())
+                state = after(self.case, state, staged)
         right = expected(self.case.program, state, self.case.heads, set())
         assert not isinstance(right, Refused)
         for head, rows in right.items():
@@ -162,7 +164,7 @@ def play_threads(case: Case) -> None:
     state = beginning(case)
     for step in case.steps:
         assert isinstance(step, Commit)
-        state = after(state, step.staged, set())
+        state = after(case, state, step.staged)
         if isinstance(expected(case.program, state, case.heads, set()), Refused):
             raise OutOfReach("refused")
     with a_folder() as folder, _switching():

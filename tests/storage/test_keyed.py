@@ -151,6 +151,9 @@ def test_a_key_may_be_of_any_type(kind: Kind, arrow: pa.DataType, wide: bool) ->
             tx.insert("t", table([0], "other"))
         with pytest.raises(errors.KeyConflictError, match=two_rows):
             Workspace().load("t", pa.concat_tables([table([0], "a"), table([0], "b")]), key=["key"])
+        with workspace.transaction() as tx:
+            tx.apply("t", table([0, everything[-1]], "fed").append_column("op", pa.array(["U", "D"])))
+        assert sorted(workspace["t"].table["note"].to_pylist()) == ["fed", *["old"] * (len(notes) - 2)]
         workspace.check_invariants()
 
 
