@@ -2,22 +2,27 @@
 
 Which rows, the engine says (:mod:`maintenance.sql.parts`); DuckDB casts values to the relation's types and
 fills in what is not given, by inserting them into an empty table, which is rolled back.  An INSERT that reads
-no relation is DuckDB's alone, and not taken apart.
+no relation is DuckDB's alone, and not taken apart.  One with a conflict clause (ON CONFLICT, OR REPLACE, OR
+IGNORE) is DuckDB's, too, over a table that has the rows of the keys that come, and no others.
+
+Cost: that of the SELECTs; of a conflict clause O(log n) for each key that comes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lftj.errors import ChangeError, SqlError
+from lftj.errors import ChangeError, SqlError, UnsupportedSqlError
 from lftj.statements.binder import Binder, quoted
 from lftj.statements.kinds import known_duckdb
 from lftj.values.schema import Schema
-from maintenance.changes.labels import weight_label
+from maintenance.changes.labels import op_label, weight_label
+from maintenance.sql.conflict_clause import ConflictClause, conflict_clause
 from maintenance.sql.parts import (
     INCOMING,
     Deletion,
@@ -26,7 +31,6 @@ from maintenance.sql.parts import (
     Parts,
     Update,
     parts_of,
-    refuse_conflict_clause,
 )
 
 _GOING = "going rows"
@@ -49,11 +53,14 @@ class Target(Protocol):
     def read(self, sql: str, names: set[str]) -> pa.Table:
         """The rows of a SELECT over some of these.  Raises as `Database.sql`."""
 
+    def rows_of_keys(self, name: str, keys: pa.Table) -> pa.Table:
+        """The rows that a relation has of some keys.  Raises as `Transaction.erase_keys`."""
+
     def refuse_head(self, name: str) -> None:
         """Raise ChangeError where a name is not that of a base relation."""
 
     def apply(self, relation: str, zset: pa.Table) -> None:
-        """Stage rows with their weights, all or none."""
+        """Stage rows with their weights or operations, all or none."""
 
 
 def changed(sql: str, of: str, target: Target) -> pa.Table:
@@ -61,9 +68,10 @@ def changed(sql: str, of: str, target: Target) -> pa.Table:
 
     Raises SqlError, and what the target raises; then nothing is staged.
     """
-    if of == "INSERT":
-        refuse_conflict_clause(sql)
     change = _Change(target)
+    clause = conflict_clause(sql) if of == "INSERT" else None
+    if clause is not None:
+        return change.by_key(clause)
     found = change.whole_insert(sql) if of == "INSERT" else None
     return change.by_parts(sql) if found is None else found
 
@@ -125,6 +133,73 @@ class _Change:
         self._stage(name, gone, came)
         return answer
 
+    def by_key(self, clause: ConflictClause) -> pa.Table:
+        """Of an INSERT with a conflict clause."""
+        with clause.checked():
+            self._target.binder.check(clause.plain, self._tables)
+        parts = parts_of(clause.plain)
+        name, (part,) = self._base(parts.target), parts.parts
+        assert isinstance(part, Insertion)
+        key = self._target.schemas[name].key
+        if not key:
+            raise clause.refused(
+                UnsupportedSqlError,
+                f"{name!r} has no key, by which a row would be there already: CREATE TABLE with a PRIMARY KEY"
+                " gives one, and load() with key=[...]",
+            )
+        given = self._given(part)
+        coming = self._inserted(name, part, given)
+        self._refuse_several(name, key, coming)
+        whole = clause.replaces and given.num_columns == coming.num_columns
+        there = self._tables[name].empty_table()
+        if not whole:
+            there = self._target.rows_of_keys(name, coming.select(key))
+        answer, gone, came = self._met(name, clause, part, given, there)
+        if not whole:
+            self._stage(name, [gone], [came])
+        elif len(came):
+            label = op_label(self._target.schemas[name])
+            rows = self._together(name, [came])
+            self._target.apply(name, rows.append_column(label, pa.repeat("U", len(rows))))
+        return answer
+
+    def _met(
+        self, name: str, clause: ConflictClause, part: Insertion, given: pa.Table, there: pa.Table
+    ) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """What an INSERT answers where rows are there, those that go by it, and those that come."""
+        table, key = quoted(name), self._target.schemas[name].key
+        with self._trial(clause.told, **{INCOMING: given, _GOING: there}) as connection:
+            connection.execute(f"ALTER TABLE {table} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+            connection.execute(f"INSERT INTO {table} SELECT * FROM {quoted(_GOING)}")
+            connection.execute(f"CREATE TEMP TABLE {quoted(_CHANGED)} AS FROM {table}")
+            answer = connection.sql(clause.of(part.statement)).to_arrow_table()
+            gone, came = (
+                connection.sql(f"FROM {one} EXCEPT FROM {other}").to_arrow_table()
+                for one, other in ((quoted(_CHANGED), table), (table, quoted(_CHANGED)))
+            )
+        return answer, gone, came
+
+    def _refuse_several(self, name: str, key: Sequence[str], rows: pa.Table) -> None:
+        """Raise ChangeError where different rows of one key come."""
+        columns = ", ".join(map(quoted, key))
+        each = f"SELECT DISTINCT * FROM {quoted(INCOMING)}"
+        asked = f"SELECT {columns} FROM ({each}) GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+        for several in self._tried(asked, "", **{INCOMING: rows}).to_pylist():
+            said = ", ".join(f"{column}={value!r}" for column, value in several.items())
+            raise ChangeError(
+                f"INSERT into {name!r}: different rows come of key {said}, and which of them counts is not"
+                " said: let one come, as by a SELECT with GROUP BY"
+            )
+
+    def _given(self, part: Insertion) -> pa.Table:
+        rows = self._read(part.rows)
+        return rows if part.by_name else _numbered(rows)
+
+    def _inserted(self, name: str, part: Insertion, given: pa.Table) -> pa.Table:
+        """The rows of a SELECT as they come into a relation."""
+        statement = f"{part.statement} RETURNING *"
+        return self._tried(statement, f"INSERT into {name!r}", **{INCOMING: given})
+
     def _returned(self, name: str, parts: Parts, changed: Sequence[pa.Table]) -> pa.Table:
         """The rows of RETURNING, of what each part has changed."""
         actions = [
@@ -151,11 +226,7 @@ class _Change:
             return self._read(part.rows).rename_columns(none.column_names), none
         if isinstance(part, Update):
             return self._updated(name, part)
-        rows = self._read(part.rows)
-        given = rows if part.by_name else _numbered(rows)
-        return none, self._tried(
-            f"{part.statement} RETURNING *", f"INSERT into {name!r}", **{INCOMING: given}
-        )
+        return none, self._inserted(name, part, self._given(part))
 
     def _updated(self, name: str, part: Update) -> tuple[pa.Table, pa.Table]:
         names = self._tables[name].names
@@ -225,14 +296,23 @@ class _Change:
 
     def _tried(self, sql: str, what: str, **given: pa.Table) -> pa.Table:
         """What DuckDB says over empty tables and what is given; nothing of it stays."""
+        with self._trial(lambda error: SqlError(f"{what}: {error}"), **given) as connection:
+            return connection.sql(sql).to_arrow_table()
+
+    @contextmanager
+    def _trial(self, told: Callable[[Exception], SqlError], **given: pa.Table) -> Iterator[Any]:
+        """DuckDB over empty tables and what is given, for a block of which nothing stays.
+
+        ``told``: what is raised for an error of DuckDB's.
+        """
         with self._target.binder.over(self._tables) as connection:
             for name, table in given.items():
                 connection.register(name, table)
             connection.execute("begin")
             try:
-                return connection.sql(sql).to_arrow_table()
+                yield connection
             except known_duckdb().Error as error:
-                raise SqlError(f"{what}: {error}") from None
+                raise told(error) from None
             finally:
                 connection.execute("rollback")
                 for name in given:

@@ -14,7 +14,6 @@ values that come.  All of them read one state, so the parts of a MERGE don't see
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +21,6 @@ from typing import Any
 from lftj.errors import UnsupportedSqlError
 from lftj.statements.binder import quoted
 from lftj.statements.given import placed
-
-_CONFLICT = re.compile(r"\b(on\s+conflict|or\s+(replace|ignore))\b", re.IGNORECASE)
 
 INCOMING = "incoming rows"
 """What an INSERT of a part reads: the rows of its SELECT.  No relation has such a name."""
@@ -93,17 +90,6 @@ def parts_of(sql: str) -> Parts:
     raise UnsupportedSqlError(f"{found.key.upper()} is not taken: write INSERT, UPDATE, DELETE or MERGE")
 
 
-def refuse_conflict_clause(sql: str) -> None:
-    """Raise UnsupportedSqlError for an INSERT that says what is to be done about rows that are there."""
-    if _CONFLICT.search(sql):
-        found = parsed(sql)
-        if isinstance(found, _exp().Insert) and (found.args.get("conflict") or found.args.get("alternative")):
-            raise UnsupportedSqlError(
-                "ON CONFLICT, OR REPLACE and OR IGNORE are not taken: MERGE INTO says the same, and upsert()"
-                " of a transaction replaces rows of a table with a key"
-            )
-
-
 @dataclass
 class Statement:
     """Makes SELECTs over the changed relation.  ``whole``: the statement that changes it."""
@@ -135,6 +121,10 @@ class Statement:
 
     def insertion(self, insert: Any) -> Insertion:
         source, into = insert.expression, insert.copy()
+        if source is None:
+            raise UnsupportedSqlError(
+                "DEFAULT VALUES is not taken with RETURNING and ON CONFLICT: write VALUES (NULL, ...)"
+            )
         if isinstance(source, _exp().Values):
             for value in source.find_all(_exp().Var):
                 value.replace(_exp().Null())

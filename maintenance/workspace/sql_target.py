@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from lftj.errors import ConflictError, TransactionError
 from lftj.language.diagnostics import quoted_list
 from lftj.statements.binder import Binder
+from lftj.storage.codes_table import table_of_codes
+from lftj.storage.keyed import rows_of_keys
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import Schema
+from maintenance.changes.changes import encode_keys
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.snapshot import Snapshot
 
@@ -48,13 +52,29 @@ class SqlTarget:
 
     def read(self, sql: str, names: set[str]) -> pa.Table:
         """The rows of a SELECT.  Raises as `Database.sql`, and TransactionError."""
+        self._reads(names)
+        return self._state.sql(sql)
+
+    def rows_of_keys(self, name: str, keys: pa.Table) -> pa.Table:
+        """The rows that a relation has of some keys, as tables of their columns.  O(log n) for each.
+
+        Raises as `Transaction.erase_keys`, and TransactionError.
+        """
+        self._reads({name})
+        version, schema = self._state.versions[name], self.schemas[name]
+        codes = encode_keys(name, schema, keys, self._state.domains).keys
+        assert codes is not None
+        there, rows = rows_of_keys(version, np.ascontiguousarray(np.unique(codes, axis=1)))
+        return table_of_codes(schema, list(rows[:, there]))
+
+    def _reads(self, names: set[str]) -> None:
+        """Note that a statement reads these.  Raises TransactionError."""
         if changed := names & self._staging.changing:
             raise TransactionError(
                 f"the statement reads {quoted_list(sorted(changed), 'and')}, which the transaction has"
                 " changed already: SQL in a transaction reads what was there before it; commit first"
             )
         self._read.update((name, self._state.versions[name]) for name in names)
-        return self._state.sql(sql)
 
     def refuse_conflict(self, versions: Versions) -> None:
         """Raise ConflictError where what was read is not what is there."""

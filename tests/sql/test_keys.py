@@ -73,14 +73,6 @@ def test_statements_keep_the_key(tmp_path: Path) -> None:
         ):
             with pytest.raises(UnsupportedSqlError, match="would not be kept"):
                 ws.sql(text)
-        plain = "into t values (1, 'z', 2)"
-        for text in (
-            f"insert or replace {plain}",
-            f"insert or ignore {plain}",
-            f"insert {plain} on conflict do nothing",
-        ):
-            with pytest.raises(UnsupportedSqlError, match=r"MERGE INTO says the same, and upsert\(\)"):
-                ws.sql(text)
         ws.sql("insert into t values (9, 'or replace', 9)")
         ws.sql("delete from t where a = 9")
     with Workspace.open(tmp_path) as ws:
