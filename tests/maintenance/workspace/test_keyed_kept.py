@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -200,6 +200,35 @@ class KeyedMachine(RuleBasedStateMachine):
 
 TestKeyedMachine = KeyedMachine.TestCase
 TestKeyedMachine.settings = settings(stateful_step_count=10, max_examples=15)
+
+
+@settings(max_examples=20)
+@given(first=st.lists(ROWS, max_size=6), upserts=st.lists(ROWS, max_size=6))
+def test_law_an_upsert_is_an_erasure_and_an_insertion(first: list[Row], upserts: list[Row]) -> None:
+    """By key, and of the whole rows that were there: the same rows, changes of all heads, and figures."""
+    there = {key_of(row): row for row in first}
+    now = there | {key_of(row): row for row in upserts}
+    workspaces, told = [begin(Workspace()) for _ in range(3)], []
+    for workspace in workspaces:
+        with workspace.transaction() as tx:
+            tx.insert("orders", [*there.values()])
+        told.append(workspace.transaction())
+    for row in upserts:
+        told[0].upsert("orders", [row])
+        told[1].erase_keys("orders", [key_of(row)])
+        told[1].insert("orders", [row])
+    told[2].erase("orders", [*{*there.values()} - {*now.values()}])
+    told[2].insert("orders", [*{*now.values()} - {*there.values()}])
+    for workspace, tx in zip(workspaces, told, strict=True):
+        tx.commit()
+        assert_holds(workspace, now)
+        assert [each.stats.inserted.get("orders", 0) for each in (tx, told[0])] == [
+            len(now.items() - there.items())
+        ] * 2
+        for name in ("n", "spent", "pairs", "idle", "named"):
+            assert Counter(map(str, tx.changes[name].to_pylist())) == Counter(
+                map(str, told[0].changes[name].to_pylist())
+            )
 
 
 @pytest.fixture
