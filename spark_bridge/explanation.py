@@ -56,15 +56,23 @@ def explain(
 
 
 def explained(
-    plans: Sequence[HeadPlan], grids: Sequence[HeadGrids], small: Sequence[bool] | None = None
+    plans: Sequence[HeadPlan],
+    grids: Sequence[HeadGrids],
+    small: Sequence[bool] | None = None,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> ShownText:
     """The text of :func:`explain` for heads with their grids.
 
     ``small``: whether the inputs of each are known to be small, so that no sample is taken; of none, if None.
+    ``keys``: of relations that have one, its columns.
     """
     small = [False] * len(plans) if small is None else small
     heads = zip(plans, grids, small, strict=True)
-    return ShownText("\n".join(line for head in heads for line in _head(*head)))
+    lines = [
+        f"{name}, key {', '.join(key)}: changes go by the key, in a shuffle before, to its rows"
+        for name, key in (keys or {}).items()
+    ]
+    return ShownText("\n".join([*lines, *(line for head in heads for line in _head(*head))]))
 
 
 def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:

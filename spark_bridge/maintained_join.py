@@ -36,10 +36,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from lftj.database.asking import in_sql
-from lftj.errors import ChangeError, StateError, UnknownRelationError
+from lftj.errors import ChangeError, SourceError, StateError, UnknownRelationError
 from maintenance.store.fault_points import reached
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
-from spark_bridge.cells.signed_tables import signed, weight_of
+from spark_bridge.cells.signed_tables import events, signed
 from spark_bridge.explanation import explained
 from spark_bridge.front_ends.select_rules import kept_rules
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
@@ -91,6 +91,9 @@ class MaintainedJoin:
     more than a quarter of what ``spark.executor.pyspark.memory`` gives it.  Other arguments as for
     :func:`~spark_bridge.join.join`.
 
+    ``key``: by relation, the columns in which no two of its rows agree, and that hold no NULL; its changes
+    may say what happens by key (:meth:`apply`).
+
     ``applied``: by source, the last batch that the relations, as they are given, have in them already.
 
     ``delta``: the path or URI of a Delta table that is to be the head: it is made if there is none, and each
@@ -113,6 +116,7 @@ class MaintainedJoin:
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: InputNulls = "refuse",
+        key: Mapping[str, Sequence[str]] | None = None,
         policy: Policy = "auto",
         replan: float | None = None,
         engine_bytes: int | None = None,
@@ -129,9 +133,13 @@ class MaintainedJoin:
         self._policy: Policy = policy
         self._replan = replan
         self._engine_bytes = engine_bytes
-        self._text, relations, self._columns = read_program(rule, head, relations, nulls, by_row=True)
+        self._keys = _checked_keys(key or {}, relations)
+        self._text, relations, self._columns = read_program(
+            rule, head, relations, nulls, by_row=True, keys=self._keys
+        )
         plans = self._text.plans()
         read = {name for plan in plans for name in plan.reads}
+        self._keys = {name: columns for name, columns in self._keys.items() if name in read}
         self._relations = {name: schema for name, schema in self._text.relations if name in read}
         self._text = ProgramText(rule, head, tuple(self._relations.items()))
         for plan in plans:
@@ -143,7 +151,8 @@ class MaintainedJoin:
         head_table: DeltaHead | None = None
         if delta is not None:
             head_table = DeltaHead(delta, signed(plans[-1].arrow_schema), store, storage_options)
-        self._versions = StateVersions(self._text, nulls, store, head_table, self._columns.unread(read))
+        unread = self._columns.unread(read)
+        self._versions = StateVersions(self._text, nulls, store, head_table, unread, self._keys)
         if not self._versions.opened(partitions):
             contained = {name: _checked_batch(number) for name, number in (applied or {}).items()}
             self._make(relations, chosen_partitions(self._session, partitions), shares, contained)
@@ -207,7 +216,7 @@ class MaintainedJoin:
 
     def explain(self) -> str:
         """How the relations are cut and sent, as :func:`~spark_bridge.explanation.explain` shows it."""
-        return explained(self._versions.chain.plans, self._versions.chain.grids)
+        return explained(self._versions.chain.plans, self._versions.chain.grids, keys=self._keys)
 
     # -- changes --------------------------------------------------------------------
 
@@ -216,11 +225,15 @@ class MaintainedJoin:
     ) -> DataFrame:
         """Apply a batch, all or nothing; returns the changes of the head, with ``weight`` +1 or -1.
 
-        ``changes``: by relation, its columns and ``weight``: positive to insert, negative to erase.
+        ``changes``: by relation, its columns and ``weight``: positive to insert, negative to erase.  Of one
+        with a key a column ``op`` may stand in its place: ``I``, ``U``, ``D`` of the row; Debezium's ``c``,
+        ``u``, ``d``, ``r``; Delta's ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
+        Spark's rows have no order, so a batch has one upsert or erasure of a key, or whole rows of it.
         ``batch_id``: of a source, which counts its batches upward; one that was applied is not applied again,
         it gives the changes that it made, or none when it is older than the last ten versions.
 
-        Raises ChangeError for changes that can't be taken, the engine's errors for wrong data, StateError
+        Raises ChangeError for changes that can't be taken, KeyConflictError where a key would have two rows,
+        the engine's errors for wrong data, StateError
         when another application uses the state.  Then nothing has changed.
         """
         if batch_id is not None:
@@ -259,7 +272,11 @@ class MaintainedJoin:
             check_next(source, number, self.applied(source))
             deliver(self._once(batch, reader, number, source), number)
 
-        writer = observed(tagged).writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+        writer = (
+            observed(tagged, self._keys)
+            .writeStream.foreachBatch(each)
+            .option("checkpointLocation", checkpoint)
+        )
         if name is not None:
             writer = writer.queryName(name)
         return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
@@ -327,11 +344,15 @@ class MaintainedJoin:
 
     def _run_whole(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
         """Run the relations as they are through all stages, of which none has a state."""
-        frames = {
-            name: relations[name].select("*", F.lit(1).cast("bigint").alias(weight_of(schema)))
+        schemas = {
+            name: events(schema) if name in self._keys else signed(schema)
             for name, schema in self._relations.items()
         }
-        tagged = TaggedInput.of(frames, [(name, signed(schema)) for name, schema in self._relations.items()])
+        marks = {name: [F.lit(1).cast("bigint").alias(schema.names[-1])] for name, schema in schemas.items()}
+        for name in self._keys:
+            marks[name].insert(0, F.lit(False).alias(schemas[name].names[-2]))
+        frames = {name: relations[name].select("*", *columns) for name, columns in marks.items()}
+        tagged = TaggedInput.of(frames, list(schemas.items()))
         return self._run(chain, {}, tagged.frame, tagged.reader(), token)
 
     def _repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
@@ -353,7 +374,9 @@ class MaintainedJoin:
             if schema is None:
                 known = ", ".join(self._relations)
                 raise UnknownRelationError(f"changes of {name!r}, which no rule reads; relations are {known}")
-            frames[name], given = changes_in_order(frame, self._columns.relations[name], schema)
+            frames[name], given = changes_in_order(
+                frame, self._columns.relations[name], schema, self._keys.get(name, ())
+            )
             schemas.append((name, given))
         return TaggedInput.of(frames, schemas)
 
@@ -411,6 +434,22 @@ class MaintainedJoin:
         """What follows a commit."""
         self.stats = BatchStats.of(receipts, time.perf_counter() - started, self._versions.fit())
         self._versions.end(token)
+
+
+def _checked_keys(
+    key: Mapping[str, Sequence[str]], relations: Mapping[str, DataFrame]
+) -> dict[str, tuple[str, ...]]:
+    """Raises UnknownRelationError, and SourceError for columns that are not there, or none."""
+    for name, columns in key.items():
+        if name not in relations:
+            raise UnknownRelationError(f"key of {name!r}: relations are {', '.join(relations)}")
+        wrong = [column for column in columns if column not in relations[name].columns]
+        if wrong or not columns or isinstance(columns, str) or len(set(columns)) < len(columns):
+            raise SourceError(
+                f"key of {name!r} is {columns!r}; it is a list of different columns out of"
+                f" {', '.join(relations[name].columns)}"
+            )
+    return {name: tuple(columns) for name, columns in key.items()}
 
 
 def _checked_batch(number: int) -> int:

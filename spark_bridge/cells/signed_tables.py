@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import NullError
-from maintenance.changes.labels import WEIGHT, label_beside
+from maintenance.changes.labels import OP, WEIGHT, label_beside
 
 
 def weight_of(schema: pa.Schema) -> str:
@@ -19,9 +19,31 @@ def weight_of(schema: pa.Schema) -> str:
     return label_beside(WEIGHT, schema.names)
 
 
+def op_of(schema: pa.Schema) -> str:
+    """The name of the column of operations beside a relation's columns."""
+    return label_beside(OP, schema.names)
+
+
 def signed(schema: pa.Schema) -> pa.Schema:
     """The schema with the column of weights behind."""
     return schema.append(pa.field(weight_of(schema), pa.int64()))
+
+
+def events(schema: pa.Schema) -> pa.Schema:
+    """Of a relation with a key: before the weight stands whether the row of the key goes first.
+
+    An upsert is a reset of weight 1, an erasure by key one of weight 0, of which the other columns are NULL.
+
+    >>> events(pa.schema([("a", pa.int64())])).names
+    ['a', 'resets', 'weight']
+    """
+    return signed(schema.append(pa.field(label_beside("resets", schema.names), pa.bool_())))
+
+
+def as_events(table: pa.Table) -> pa.Table:
+    """The rows of a relation with a key, each as it comes."""
+    resets = pa.array(np.zeros(table.num_rows, bool))
+    return with_weight(table.append_column(events(table.schema).names[-2], resets))
 
 
 def with_weight(table: pa.Table, weight: int = 1) -> pa.Table:

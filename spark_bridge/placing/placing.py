@@ -8,7 +8,7 @@ rows, twice while it is put in order, and for each placer a batch of packets
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Literal
@@ -25,7 +25,7 @@ from spark_bridge.placing.head_plan import CUT, HEAVY, LIGHT, HeadPlan, Placemen
 from spark_bridge.placing.packets import CellAddress, PacketWriter, packed
 from spark_bridge.placing.slices import gathered, slices
 from spark_bridge.placing.tagged_input import TagReader
-from spark_bridge.placing.value_hash import hashes_of, parts
+from spark_bridge.placing.value_hash import hashes_of, parts, row_hashes
 
 InputNulls = Literal["refuse", "drop", "keep"]
 
@@ -38,6 +38,7 @@ class Placer:
     grids: HeadGrids
     nulls: InputNulls = "refuse"
     stage: int = 0  # that the packets are for
+    keyed: frozenset[str] = frozenset()  # relations whose rows come by way of another stage
     _writer: PacketWriter = field(default_factory=PacketWriter)
 
     def packets(self, reader: TagReader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,6 +49,10 @@ class Placer:
             for name, rows in reader.tables(batch)
         )
         return placed(tables, [self])
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset(self.plan.reads) - self.keyed
 
     def place(self, name: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Take in rows of a relation; gives packets whenever there are enough of them."""
@@ -90,10 +95,40 @@ class Placer:
                     yield from self._writer.add(pid, cell, grid_text, placement.label, packet, self.stage)
 
 
-def placed(tables: Iterable[tuple[str, pa.Table]], placers: Sequence[Placer]) -> Iterator[pa.RecordBatch]:
-    """Packets of rows of relations from every placer whose head reads them."""
+@dataclass
+class KeyPlacer:
+    """Places changes of relations with a key by its hash, each in one of some partitions.
+
+    ``keys``: by relation, the columns of its key by place.
+    """
+
+    keys: Mapping[str, Sequence[int]]
+    partitions: int
+    stage: int
+    _writer: PacketWriter = field(default_factory=PacketWriter)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset(self.keys)
+
+    def place(self, name: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        hashes = _Hashes(name, rows, Domains())
+        of_keys = row_hashes([hashes.of(column) for column in self.keys[name]])
+        grid_text = CellAddress(0, 0, ()).grid_text()
+        for pid, some in split(rows, parts(of_keys, "key", self.partitions)):
+            for packet in packed(some):
+                yield from self._writer.add(pid, 0, grid_text, name, packet, self.stage)
+
+    def rest(self) -> list[pa.RecordBatch]:
+        return self._writer.rest()
+
+
+def placed(
+    tables: Iterable[tuple[str, pa.Table]], placers: Sequence[Placer | KeyPlacer]
+) -> Iterator[pa.RecordBatch]:
+    """Packets of rows of relations from every placer that reads them."""
     for name, rows in gathered(tables):
-        reading = [placer for placer in placers if name in placer.plan.reads]
+        reading = [placer for placer in placers if name in placer.reads]
         for piece in slices(rows):
             if piece.num_rows:
                 for placer in reading:

@@ -84,14 +84,21 @@ class ReadColumns:
     relations: Mapping[str, ReadRelation]
 
     @classmethod
-    def of(cls, rule: str, relations: Mapping[str, DataFrame], *, by_row: bool = False) -> ReadColumns:
-        """``by_row``: rows go one by one, so that all columns tell them apart.
+    def of(
+        cls,
+        rule: str,
+        relations: Mapping[str, DataFrame],
+        *,
+        by_row: bool = False,
+        keys: Mapping[str, Collection[str]] | None = None,
+    ) -> ReadColumns:
+        """``by_row``: rows go one by one, so that all columns tell them apart.  ``keys`` are read, too.
 
         Raises RuleSyntaxError, and SourceError as :func:`~spark_bridge.placing.schemas.column_names` does.
         """
         names = column_names(relations)
         program = parse(rule)
-        read: dict[str, set[str]] = {name: set() for name in names}
+        read = {name: set((keys or {}).get(name, ())) for name in names}
         counted: set[str] = set(names) if by_row else set()
         for each in program.rules:
             for atom in atoms_of(each.body):
@@ -136,14 +143,15 @@ def read_program(
     nulls: InputNulls,
     *,
     by_row: bool = False,
+    keys: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
     """A program, and the relations as it reads them.
 
     ``nulls``: with "keep" the columns that are read may hold NULL where Spark says so, else none does.
-    ``by_row`` as for :meth:`ReadColumns.of`.  Raises RuleError, SourceError, and UnsupportedTypeError for
-    columns that are read.
+    ``by_row`` and ``keys`` as for :meth:`ReadColumns.of`.  Raises RuleError, SourceError, and
+    UnsupportedTypeError for columns that are read.
     """
-    columns = ReadColumns.of(rule, relations, by_row=by_row)
+    columns = ReadColumns.of(rule, relations, by_row=by_row, keys=keys)
     frames = columns.frames(relations)
     schemas = arrow_schemas(frames)
     if nulls != "keep":

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from lftj.errors import StateError
 from maintenance.store.fault_points import reached
+from spark_bridge.cells.key_engine import Keys
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls
@@ -44,6 +45,7 @@ class StateVersions:
     """The versions at a path, as one driver sees them; it can be pickled.
 
     ``unread``: by relation the columns that no rule reads, with Spark's types: they tell rows apart.
+    ``keys``: of the relations that have one, its columns.
     ``chain`` and ``manifest`` are those of a version after :meth:`opened` or :meth:`built`.
     """
 
@@ -54,9 +56,11 @@ class StateVersions:
         store: StateStore,
         delta: DeltaHead | None,
         unread: Mapping[str, Mapping[str, str]],
+        keys: Keys,
     ) -> None:
         self.store = store
         self._unread = unread
+        self._keys = keys
         self._text = text
         self._nulls: InputNulls = nulls
         self._delta = delta
@@ -65,7 +69,7 @@ class StateVersions:
 
     def chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
         """The program's stages under some grids."""
-        return StageChain(self._text, tuple(grids), self._nulls)
+        return StageChain(self._text, tuple(grids), self._nulls, self._keys)
 
     # -- the version that counts ----------------------------------------------------
 
@@ -117,6 +121,7 @@ class StateVersions:
             "nulls": self._nulls,
             "relations": schemas,
             **({"unread": self._unread} if self._unread else {}),
+            **({"key": self._keys} if self._keys else {}),
             "partitions": partitions,
         }
 
@@ -224,6 +229,6 @@ def _fit(chain: StageChain, placement: Mapping[str, Any], states: Mapping[str, P
             for pid in range(chain.partitions)
         ]
         for stage in chain.stages
-        if not stage.combines
+        if stage.searches
     ]
     return plan_fit(chain.plans, chain.grids, placement["planned"], placement["rows"], rows)

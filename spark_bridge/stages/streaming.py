@@ -8,7 +8,7 @@ batches out, or take what is in them now for what was applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -45,12 +45,18 @@ def check_next(source: str, number: int, last: int | None) -> None:
         )
 
 
-def observed(changes: TaggedInput) -> DataFrame:
-    """The rows of changes; how many insert and erase is counted by relation, as they pass."""
+def observed(changes: TaggedInput, keys: Collection[str] = ()) -> DataFrame:
+    """The rows of changes; how many insert and erase is counted by relation, as they pass.
+
+    ``keys``: the relations that have one, whose changes are events.
+    """
     counts = []
     for tag, (name, _) in enumerate(changes.relations):
         weight = F.col(f"s{changes.slots[tag][-1]}")  # it stands behind the relation's own columns
-        for what, does in (("inserted", weight > 0), ("erased", weight < 0)):
+        erases = weight < 0
+        if name in keys:
+            erases |= F.col(f"s{changes.slots[tag][-2]}") & (weight == 0)
+        for what, does in (("inserted", weight > 0), ("erased", erases)):
             counts.append(F.count_if((F.col(TAG) == tag) & does).alias(f"{name}_{what}"))
     return changes.frame.observe(METRICS, *counts)
 

@@ -6,11 +6,12 @@ of any width.  What the relation's type can't hold exactly is found in the tasks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
     DecimalType,
@@ -24,43 +25,67 @@ from pyspark.sql.types import (
 from lftj.errors import ChangeError
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
-from spark_bridge.cells.signed_tables import signed, weight_of
+from maintenance.changes.operations import OPERATIONS
+from spark_bridge.cells.signed_tables import events, op_of, signed, weight_of
 from spark_bridge.placing.char_columns import padded
 from spark_bridge.placing.read_columns import ReadRelation, by_place
 from spark_bridge.placing.schemas import arrow_schema, names_of, plain
 
 
 def changes_in_order(
-    frame: DataFrame, relation: ReadRelation, schema: pa.Schema
+    frame: DataFrame, relation: ReadRelation, schema: pa.Schema, key: Collection[str] = ()
 ) -> tuple[DataFrame, pa.Schema]:
     """Changes of a relation with its columns in its order and the weight, and the types that they are of.
 
-    ``schema``: the relation's.  Raises ChangeError for other columns, and for types of another kind.
+    ``schema``: the relation's; ``key``: its key's columns, and then the changes become events
+    (:func:`~spark_bridge.cells.signed_tables.events`) by a weight or an operation.  Raises ChangeError for
+    other columns, and for types of another kind.
     """
     name, label = relation.name, weight_of(schema)
     wanted, given = [*schema.names, label], names_of(name, frame)
-    if set(wanted) != set(given):
+    by_op = bool(key) and op_of(schema) in given and label not in given
+    if set(wanted) != set(given) and not (by_op and {*schema.names, op_of(schema)} == set(given)):
         raise ChangeError(
             f"changes of {name!r} have the columns {', '.join(given)}; they have to be {', '.join(wanted)}"
+            + f", or {op_of(schema)} in place of {label}" * bool(key)
         )
     types = {field.name: field.dataType for field in frame.schema}
-    if not isinstance(types[label], IntegralType):
+    if not by_op and not isinstance(types[label], IntegralType):
         raise ChangeError(
             f"changes of {name!r}: the weight is of type {types[label].simpleString()}, not an integer"
         )
     of, placed = by_place(frame)
+    if not key:
+        marks = [of[label].cast("bigint").alias(label)]
+    else:
+        resets, weight = _marks(of[op_of(schema)]) if by_op else (F.lit(False), of[label].cast("bigint"))
+        marks = [
+            column.alias(each)
+            for column, each in zip((resets, weight), events(schema).names[-2:], strict=True)
+        ]
+        # Of what erases by key the other columns say nothing.
+        says_row = F.when(~resets | (weight != 0), F.lit(True))
+        of |= {each.name: F.when(says_row, of[each.name]) for each in relation.fields if each.name not in key}
     for field in relation.fields:
         if field.name in relation.read:
             of[field.name] = padded(of[field.name], field)
         else:
             of[field.name] = _unread(name, of[field.name], types[field.name], field)
-    columns = [*relation.columns(of), of[label].cast("bigint").alias(label)]
-    changes = placed.select(*columns)
+    changes = placed.select(*relation.columns(of), *marks)
     have = arrow_schema(name, changes)
-    for field, want in zip(have, signed(schema), strict=True):
+    for field, want in zip(have, events(schema) if key else signed(schema), strict=True):
         if Domains().of(field.type).name != Domains().of(want.type).name:
             raise _other_type(name, field.name, field.type, want.type)
     return changes, have
+
+
+def _marks(op: Column) -> tuple[Column, Column]:
+    """Whether the row of the key goes, and the weight, by an operation; NULL where it is none."""
+    resets, weight = F.lit(None).cast("boolean"), F.lit(None).cast("bigint")
+    for word, does in OPERATIONS.items():
+        resets = F.when(op == word, F.lit(does.resets)).otherwise(resets)
+        weight = F.when(op == word, F.lit(does.weight).cast("bigint")).otherwise(weight)
+    return resets, weight
 
 
 def in_types(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -30,6 +30,7 @@ from maintenance.image import read_image, write_image
 from maintenance.store.fault_points import reached
 from spark_bridge.cells.cell_search import Contribution
 from spark_bridge.cells.combine_engine import CombineEngine
+from spark_bridge.cells.key_engine import KeyEngine
 from spark_bridge.cells.search_engine import Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
@@ -49,7 +50,7 @@ LOGGED_PART = 0.5
 
 PACKAGES = ("spark_bridge",)  # whose classes an image has, beside the engine's own
 
-Engine = SearchEngine | CombineEngine
+Engine = SearchEngine | CombineEngine | KeyEngine
 _engines: EngineCache[Engine] = EngineCache()
 
 
@@ -129,7 +130,10 @@ class StageWorker:
             inputs = cell_inputs(iter(own))
             given: list[Contribution] = []
             change: pa.Table | None = None
-            if isinstance(engine, CombineEngine):
+            whole: dict[str, pa.Table] = {}
+            if isinstance(engine, KeyEngine):
+                whole = engine.step(inputs)
+            elif isinstance(engine, CombineEngine):
                 change = engine.step(inputs)
             else:
                 rows_before = self._home_rows(engine, inputs)
@@ -156,7 +160,9 @@ class StageWorker:
         reached("worker: written, not reported")
         cached = CachedEngine(made.steps[-1], engine, nbytes)
         _engines.put(self._key(partition), cached, kept_bytes(self.engine_bytes))
-        if change is None:
+        if isinstance(engine, KeyEngine):
+            yield from self.chain.placed(whole.items())
+        elif change is None:
             yield from self.chain.contributed(self.stage, given)
         elif self.stage != self.chain.last:
             name = self.chain.plans[self.stage.head].name
@@ -213,6 +219,8 @@ class StageWorker:
         return engine, "evaluated", max(nbytes, snapshot.nbytes)
 
     def _new_engine(self) -> Engine:
+        if self.stage.by_key:
+            return KeyEngine(dict(self.chain.text.relations), self.chain.keys)
         if self.stage.combines:
             return CombineEngine(self.chain.text, self.stage.head)
         return SearchEngine(self.chain.text, self.stage.head, self.chain.schemas(self.stage.head))
@@ -240,7 +248,9 @@ class StageWorker:
                 state = replace(state, logged=(*state.logged, logged))
                 return Receipt(files.partition, state, head_changes, head_rows, source)
         snapshot = files.write("snapshot", self._snapshot(engine))
-        head = files.write("head", engine.head()) if is_last else None
+        head = None
+        if is_last and not isinstance(engine, KeyEngine):
+            head = files.write("head", engine.head())
         made = PartitionState(snapshot, head, self._write_image(files, engine), engine.rows)
         return Receipt(files.partition, made, head_changes, head_rows, source)
 

@@ -31,8 +31,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import lftj.errors
 from maintenance import Workspace
 from maintenance.image import read_image
+from spark_bridge.cells.key_engine import Keys
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
-from spark_bridge.cells.signed_tables import signed, with_weight
+from spark_bridge.cells.signed_tables import as_events, signed, with_weight
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.stages import worker as stage_worker
@@ -99,6 +100,7 @@ class StagePipeline:
         head: str | None = None,
         nulls: InputNulls = "refuse",
         policies: Sequence[Policy] = ("auto", *STRATEGIES),  # type: ignore[assignment]
+        keys: Keys | None = None,
     ) -> None:
         self._policies = policies
         self._random = random
@@ -115,7 +117,7 @@ class StagePipeline:
             its = {name: known[name] for name in plan.reads}
             grids.append(choose(self.text, number, its, partitions, random))
             assert HeadGrids.from_json(grids[-1].to_json()) == grids[-1]
-        self.chain = StageChain(self.text, tuple(grids), nulls)
+        self.chain = StageChain(self.text, tuple(grids), nulls, keys or {})
         self.store = StateStore(path)
         self.rows: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
@@ -123,7 +125,10 @@ class StagePipeline:
         self._workers: list[EngineCache[Engine]] = [EngineCache() for _ in range(N_WORKERS)]
         self._replaced = 0
         self.manifest = StateManifest(0, {}, {}, {}, {}, (), state_id=path.name)
-        first = {name: with_weight(relations[name]) for name in self.relations}
+        first = {
+            name: (as_events if name in self.chain.keys else with_weight)(relations[name])
+            for name in self.relations
+        }
         token = self.store.begin(1)
         self._commit(self._run(first, token), None)
         self.store.end(token)
