@@ -581,10 +581,13 @@ class Evaluation:
 def _needs_distinct(run: BodyRun | ScanRun, names: Sequence[str]) -> bool:
     """Whether rows of a body may be equal, less what ``names`` leaves out."""
     if isinstance(run, ScanRun):
-        lowered, repeats = run.lowered, not set(run.scan.atom.identity) <= set(run.scan.atom.columns)
+        lowered, atom = run.lowered, run.scan.atom
+        of_key = atom.key_variables
+        by_key = of_key is not None and of_key <= lowered.problem.determined
+        repeats = not by_key and not set(atom.identity) <= set(atom.columns)
     else:
         lowered, repeats = run.planned.lowered, run.planned.plan.plan.needs_distinct
-    return repeats or not lowered.distinct_by <= set(names) or not names
+    return repeats or not lowered.distinct_by <= lowered.problem.closure(names) or not names
 
 
 def _finishing(lowered: Lowered) -> Finishing | None:

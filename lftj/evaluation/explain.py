@@ -212,7 +212,8 @@ def _held(evaluation: Evaluation, run: BodyRun) -> list[str]:
         reasons.append("a key may come up with two values")
     if len(evaluation.program.rules_of(head.relation)) > 1 or len(run.rule.bodies) > 1:
         reasons.append("rows of several bodies may be equal")
-    hidden = [name for name in plan.problem.emitted if name not in wanted_variables(head)]
+    known = plan.problem.closure(wanted_variables(head))
+    hidden = [name for name in plan.problem.emitted if name not in known]
     if hidden:
         reasons.append(f"{', '.join(hidden)} is not in the head")
     if plan.plan.needs_distinct:

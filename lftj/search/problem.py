@@ -9,12 +9,13 @@ other by an atom, negation or condition) that stands together in the order,
 behind all other variables that it touches, is a *segment*: it is left at its
 first success, and failing later jumps back over it (docs/design/engine.md section 3, short
 circuit and separate searches; ILFTJ 2.2.1).  Rows come out distinct unless an
-existential variable outside a segment stands before an emitted one.
+existential variable outside a segment stands before an emitted one that does not determine it, by
+constants and keys of relations (functional dependencies; Abiteboul, Hull and Vianu 1995, 8.2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -49,6 +50,17 @@ class JoinAtom:
     def identity(self) -> tuple[int, ...]:
         """Columns that tell the relation's rows apart."""
         return self.schema.identity
+
+    @property
+    def key_variables(self) -> frozenset[str] | None:
+        """The variables of the columns in which no two rows agree; None where there are none, or not all
+        have one.  Of what has changed there may be two rows of a key."""
+        if not self.schema.key or self.side is Side.CHANGE:
+            return None
+        first = {column: walked for walked, column in self.equal}
+        variables = dict(zip(self.columns, self.variables, strict=True))
+        numbers = [first.get(number, number) for number in self.schema.key_numbers]
+        return frozenset(map(variables.__getitem__, numbers)) if variables.keys() >= set(numbers) else None
 
     def n_rows(self, table: Table) -> int:
         """Of an atom without variables: how many assignments it stands for, 0 when nothing satisfies it."""
@@ -157,6 +169,21 @@ class JoinProblem:
         return frozenset(c.left for c in self.conditions if c.operator == "=" and c.right is None)
 
     @cached_property
+    def determined(self) -> frozenset[str]:
+        """Variables that have one value for each of what is emitted."""
+        return self.closure(self.emitted)
+
+    def closure(self, names: Iterable[str]) -> frozenset[str]:
+        """Variables that have one value where some have, by constants and the keys of relations."""
+        found = self.pinned.union(names)
+        atoms = [(atom, of_key) for atom in self.atoms if (of_key := atom.key_variables) is not None]
+        while more := [
+            atom for atom, of_key in atoms if of_key <= found and not found.issuperset(atom.variables)
+        ]:
+            found = found.union(*(atom.variables for atom in more))
+        return found
+
+    @cached_property
     def components(self) -> tuple[frozenset[str], ...]:
         """Existential components (invariant 3).  Constants tie nothing together."""
         return connected(self.existentials - self.pinned, self.edges)
@@ -198,7 +225,7 @@ def needs_distinct(problem: JoinProblem, order: Sequence[str], segments: Sequenc
     """Whether one emitted row may come up twice under this order."""
     emit = emit_depth(problem, order)
     inside = {depth for first, last in segments for depth in range(first, last + 1)}
-    free = problem.existentials - problem.pinned
+    free = problem.existentials - problem.determined
     return any(order[depth] in free and depth not in inside for depth in range(emit))
 
 

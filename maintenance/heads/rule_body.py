@@ -16,7 +16,7 @@ Invariants
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -97,6 +97,10 @@ class RuleBody(Staged):
             (search,) = self.searches
             free = search.variables if search.is_distinct else self.lowered.problem.variables
         self.distinct_by = (frozenset(free) - self.lowered.problem.pinned) | request.body.generated
+
+    def told_apart_by(self, names: Iterable[str]) -> bool:
+        """Whether no two rows agree in some variables, as they are or by keys."""
+        return self.distinct_by <= self.lowered.problem.closure(names)
 
     @property
     def nan_free(self) -> frozenset[tuple[str, int]]:

@@ -130,13 +130,13 @@ class SetSource(RuleSource):
             )
             for body in (merged_tests(rule.bodies) if strategy.fetches else rule.bodies)
         ]
-        self.is_distinct = len(self._bodies) == 1 and self._bodies[0].distinct_by <= set(self._names)
+        self.is_distinct = len(self._bodies) == 1 and self._bodies[0].told_apart_by(self._names)
         self.sorted_by = self._order_of(head.variables)
 
     def _order_of(self, keys: tuple[str, ...]) -> tuple[int, ...] | None:
         """The order of the only search, where the tuples are the keys and it has all of them."""
         searches = self._bodies[0].searches
-        if not self.is_distinct or len(searches) != 1:
+        if not self.is_distinct or len(searches) != 1 or not self._bodies[0].distinct_by <= set(self._names):
             return None
         walked = [name for name in searches[0].variables if name in keys]
         return tuple(map(keys.index, walked)) if len(walked) == len(self._names) else None

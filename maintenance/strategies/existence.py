@@ -7,6 +7,7 @@ Existential variables connected to each other are a *component* (docs/design/eng
 * The others are either all enumerated, and support counts tell how many assignments
   stand behind a row; or each is a separate search that stops at its first success
   and keeps a witness.  With several searches a row holds when all of them hold it.
+  Where keys determine all of them by what is emitted, one assignment stands behind a row, and is enumerated.
 
 Which of the two costs less is estimated as for a query: the operations of the best
 order that enumerates everything, against those of the best orders with the
@@ -88,7 +89,8 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
     pieces = [_without(problem, frozenset().union(*joined) - component) for component in joined]
     shown = ", ".join(f"{{{', '.join(sorted(component))}}}" for component in joined)
     counted = None
-    if not make.keeps_witnesses:
+    by_keys = all(component <= problem.determined for component in joined)
+    if by_keys or not make.keeps_witnesses:
         by_witness, why = False, "all assignments are needed"
     elif order is not None:
         whole = complete_order(problem, catalog, order, known)
@@ -106,7 +108,8 @@ def plan_existence(request: BodyRequest, lowered: Lowered, make: SearchMaker) ->
         why += f"; {charged:,.0f} for matching records" if charged else ""
     if not by_witness:
         counted = counted or choose_order(every, catalog, order, known, switch=make.switch)
-        notes.append(f"{shown}: enumerated, rows have support counts ({why})")
+        of_rows = "by keys one for each row" if by_keys else f"rows have support counts ({why})"
+        notes.append(f"{shown}: enumerated, {of_rows}")
         search = make.enumerating(replace(lowered, problem=every), counted)
         return BodySearches((search,), tuple(tests), unbound, tuple(notes))
     if order is not None:

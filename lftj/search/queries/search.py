@@ -108,7 +108,7 @@ def shares(plan: BoundPlan, wanted: int) -> list[Share]:
         return cut_shares(None, wanted)
     name = plan.order[plan.plan.split]
     # two shares of an existential key would prove one row twice
-    is_proof = name in plan.problem.existentials and not plan.plan.needs_distinct
+    is_proof = name in plan.problem.existentials - plan.problem.determined and not plan.plan.needs_distinct
     return cut_shares(None if is_proof else plan.first_trie, wanted)
 
 
