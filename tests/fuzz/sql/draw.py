@@ -65,6 +65,7 @@ def _steps(
 ) -> tuple[Commit, ...]:
     """Transactions that erase what is there, copies one by one or all, and insert what is new or is there."""
     state: dict[str, list[Row]] = {one.name: list(one.rows) for one in tables}
+    by_name = {one.name: one for one in tables}
     steps = []
     for _ in range(TRANSACTIONS):
         staged: list[Staged] = []
@@ -77,6 +78,10 @@ def _steps(
                 new += r.choices(rows, k=r.choice((1, 2)))
             for row in gone:
                 rows.remove(row)
+            key_of = by_name[name].key_of
+            if by_name[name].key:  # a second row would be refused
+                there = {key_of(row) for row in rows}
+                new = [row for key, row in {key_of(row): row for row in new}.items() if key not in there]
             rows += new
             staged += [(name, row, -1) for row in gone] + [(name, row, 1) for row in new]
         steps.append(Commit(tuple(staged), "tables"))

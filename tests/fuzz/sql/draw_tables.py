@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -93,12 +94,22 @@ def table(r: random.Random, name: str) -> tuple[Table, tuple[tuple[Any, ...], ..
         pool = POOLS[FAMILIES[type_]]
         chosen = tuple(r.sample(pool, min(len(pool), r.choice((1, 2, 3, 3, 4, 6)))))
         values = (*values, (*chosen, *((None,) * may_be_null)))
+    key = (
+        tuple(r.sample(range(len(names)), r.choice((1, 1, 2)))) if r.random() < 0.2 and len(names) > 1 else ()
+    )
+    for place in key:
+        nullable[place] = False
+        present = tuple(value for value in values[place] if value is not None)
+        values = (*values[:place], present, *values[place + 1 :])
     size = r.choice((0, 1, 2, 3, 3, 5, 5, 5, 8, 8, 8, 12, 12, 12, 20, 30))
     rows = [row_of(r, values) for _ in range(size)]
     if rows and r.random() < 0.6:
         rows += r.choices(rows, k=r.choice((1, 2, 3)))
     declared = tuple(
-        one for one, may_be_null in zip(names, nullable, strict=True) if not may_be_null and r.random() < 0.5
+        one for place, one in enumerate(names) if place in key or (not nullable[place] and r.random() < 0.5)
     )
-    made = Table(name, types, tuple(rows), nulls=True, bag=True, names=tuple(names), not_null=declared)
+    made = Table(name, types, (), nulls=True, bag=not key, names=tuple(names), not_null=declared, key=key)
+    if key:
+        rows = list({made.key_of(row): row for row in rows}.values())
+    made = replace(made, rows=tuple(rows))
     return made, values
