@@ -133,7 +133,7 @@ def test_the_least_statement_is_found() -> None:
         return "left join" in one.rules and all(isinstance(answer, Answer) for answer in answers)
 
     smaller = minimise(case, finds, 20.0)
-    assert len(smaller.statements) == 1 and len(smaller.rules) < 150
+    assert len(smaller.statements) == 1 and len(smaller.rules) < 120
     assert not any(table.rows for table in smaller.tables if isinstance(table, Table))
 
 
