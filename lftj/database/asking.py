@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from lftj.database.sql_answers import answer
-from lftj.errors import RuleError, SqlError
+from lftj.errors import EvaluationError, LftjError, RangeError, RuleError, SqlError
 from lftj.evaluation.products import expected
-from lftj.language.diagnostics import error_at
+from lftj.language.diagnostics import error_at, render
 from lftj.sql.translation.translated import Translated, translated
 from lftj.statements.binder import Binder
 from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
+
+Failed = TypeVar("Failed", bound=LftjError)
 
 HEAD = "answer"
 REMEMBERED = 64
@@ -75,5 +77,15 @@ def in_sql(of: Translated) -> Iterator[None]:
             raise
         place = of.places[min(of.text.count("\n", 0, error.span[0]), len(of.places) - 1)]
         raise error_at(SqlError, of.sql, place, str(error)) from error
+    except (EvaluationError, RangeError) as error:
+        raise _placed(error, of) from error.__cause__
     finally:
         expected.reset(token)
+
+
+def _placed(error: Failed, of: Translated) -> Failed:
+    """With the place in the SQL where the message shows the rule that comes from there."""
+    message, _, rule = str(error).rpartition("\n  ")
+    places = dict(zip(of.text.splitlines(), of.places, strict=True))
+    place = places.get(rule)
+    return error if place is None else type(error)(render(of.sql, place, message))

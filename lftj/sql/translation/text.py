@@ -356,7 +356,7 @@ class Writer:
         if isinstance(of, Call) and of.function in TESTS:
             return self._filled(TESTS[of.function][not holds], of.arguments)
         if isinstance(of, nodes.Exists):
-            raise self._refuse(of.place, "a subquery in such a place")
+            raise self._refuse(of.place, "a subquery in such a place", "make it a column in a WITH")
         if is_null(of):
             return 'cast(null, "bool") = true'
         if isinstance(of, Constant):
