@@ -54,6 +54,15 @@ class FunctionalConflictError(DataError):
     """A functional predicate has two values for one key."""
 
 
+class StreamError(DataError):
+    """A stream can't be as it is declared, or can't take a row's time, or a time for its clock.
+
+    ``time``: the number of the transaction in a batch, from 0.
+    """
+
+    time = 0
+
+
 class KeyConflictError(DataError):
     """A table with a key would have two rows of one key, or is asked for what a key can't be.
 

@@ -73,8 +73,10 @@ class TransactionStats(Mapping[str, RuleStats]):
     A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
     those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
     the installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after
-    the other, and why.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for
-    the sake of order and space alone: each commit does a piece of such work, whatever it changes.
+    the other, and why.  ``late``: of streams that have some, rows that were not taken; ``expired``: rows that
+    left because the clock had passed them.  ``housekeeping_rows``: rows, records and keys that were read to
+    be written anew, for the sake of order and space alone: each commit does a piece of such work, whatever it
+    changes.
     ``indices_built``: indices that were built of all rows of a relation amid it; their rows are among
     ``housekeeping_rows``.  ``indices_given_back``: indices that commits kept in step, that no installed rule
     reads, and that nobody has asked for in so long that building them again costs less.
@@ -88,6 +90,8 @@ class TransactionStats(Mapping[str, RuleStats]):
     inserted: dict[str, int] = field(default_factory=dict)
     erased: dict[str, int] = field(default_factory=dict)
     no_changes: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    expired: dict[str, int] = field(default_factory=dict)
     rules: dict[str, RuleStats] = field(default_factory=dict)
     strategies: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0

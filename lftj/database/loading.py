@@ -33,13 +33,14 @@ def load_relation(
     bag: bool = False,
     not_null: Sequence[str] = (),
     key: Sequence[str] = (),
+    time: str | None = None,
 ) -> Relation:
     """Load a source as relation ``name``.
 
     ``columns``: names, as :func:`lftj.files.sources.read_table` takes them, or new names by old ones.
     ``csv``: as there.  ``row_number``: a last column of this name has each row's number, from 0.
     ``bag``: equal rows are kept as often as they are there.  ``not_null``: columns that hold no NULL, beside
-    those whose fields say so.  ``key``: columns that tell rows apart.
+    those whose fields say so.  ``key``: columns that tell rows apart.  ``time``: a stream's column.
 
     Rows that equal others are told of by an EqualRowsWarning; the sort that leaves them out has counted them.
 
@@ -68,6 +69,8 @@ def load_relation(
     if key:
         table = _without_nullable(table, key, "key")
         _refuse_key(name, table, key, bag, nulls)
+    if time is not None:
+        table = _without_nullable(table, [time], "time")
     wide = not bag and is_wide(table.schema.types)
     relation = Relation.from_table(name, table, domains, nulls, progress, bag, wide, key)
     if relation.duplicate_rows:

@@ -40,6 +40,7 @@ from lftj.language.body_checker import BodyChecker
 from lftj.language.by_name import by_place, column_names
 from lftj.language.composed_aggregates import Composition
 from lftj.language.declared_keys import check_keys
+from lftj.language.declared_streams import check_streams
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.hidden_columns import with_hidden_columns
 from lftj.language.monotone import check_monotone
@@ -89,7 +90,9 @@ def check(
     [('a', 'int32'), ('count', 'int64')]
     """
     heads = installed or {}
-    check_keys(program, {name: schema for name, schema in catalog.items() if name not in heads})
+    bases = {name: schema for name, schema in catalog.items() if name not in heads}
+    check_keys(program, bases)
+    check_streams(program, bases)
     known = {**catalog, ONE_ROW: schema_of_one_row(domains)}
     checker = _Checker(program, known, domains, heads)
     checked = checker.run()

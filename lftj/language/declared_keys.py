@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lftj.errors import RuleError, UnknownColumnError, UnknownRelationError
 from lftj.language.diagnostics import error_at, suggestion
-from lftj.language.syntax import Key, Program
+from lftj.language.syntax import DeclaredStream, Key, Program
 from lftj.values.schema import Schema
 
 
@@ -22,12 +22,13 @@ def check_keys(program: Program, catalog: Mapping[str, Schema]) -> None:
             raise error_at(RuleError, program.text, key.span, message)
 
 
-def declared_of(program: Program, key: Key, catalog: Mapping[str, Schema]) -> Schema:
+def declared_of(program: Program, key: Key | DeclaredStream, catalog: Mapping[str, Schema]) -> Schema:
     """The schema of the loaded relation that a declaration is about.  Raises as :func:`check_keys`."""
     heads = {head.relation for rule in program.rules for head in rule.heads}
     if key.relation in heads or key.relation not in catalog:
         hint = suggestion(key.relation, list(catalog))
-        message = f"a key is of a relation that is loaded, and '{key.relation}' is none{hint}"
+        what = "key" if isinstance(key, Key) else "stream"
+        message = f"a {what} is of a relation that is loaded, and '{key.relation}' is none{hint}"
         raise error_at(UnknownRelationError, program.text, key.span, message)
     schema = catalog[key.relation]
     known = [column.name for column in schema.shown.columns]

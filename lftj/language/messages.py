@@ -54,7 +54,11 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
     if token.type == "COLON" and text.startswith(":-", token.start_pos):
         span = (token.start_pos, token.start_pos + 2)
         return error_at(RuleSyntaxError, text, span, "an arrow is written <-")
-    accepted = set(error.interactive_parser.accepts()) - {"_BAG", "_KEY"}  # a name stands there, too
+    accepted = set(error.interactive_parser.accepts()) - {
+        "_BAG",
+        "_KEY",
+        "_STREAM",
+    }  # a name stands there, too
     at_end = token.type == "$END"
     span = (len(text), len(text)) if at_end else (token.start_pos, token.end_pos)
     if token.type == "PERCENT" and accepted <= {"NAME", "$END"}:

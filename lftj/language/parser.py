@@ -27,6 +27,7 @@ from lftj.language.syntax import (
     BinaryOperation,
     Call,
     Comparison,
+    DeclaredStream,
     Disjunction,
     Key,
     Negative,
@@ -67,7 +68,8 @@ def parse(text: str) -> Program:
     stated = Reader(text).read(tree)
     keys = tuple(one for one in stated if isinstance(one, Key))
     rules = [one for one in stated if isinstance(one, Rule)]
-    program = Program(tuple(without_filters(rules)), text, keys)
+    streams = tuple(one for one in stated if isinstance(one, DeclaredStream))
+    program = Program(tuple(without_filters(rules)), text, keys, streams)
     _refuse_deep_nesting(program)
     return replace(program, rules=tuple(with_bars(with_windows(program.rules, text), text)))
 

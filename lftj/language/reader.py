@@ -28,6 +28,7 @@ from lftj.language.syntax import (
     ColumnName,
     Comparison,
     Constant,
+    DeclaredStream,
     Disjunction,
     Expression,
     Head,
@@ -58,6 +59,11 @@ from lftj.values.names import (
 )
 from lftj.values.operators import NULL_SAFE
 
+_SPANS = {"late": "lateness", "keep": "keep", "ahead": "ahead"}
+"""What is said of a stream, by its word."""
+
+Stated = Rule | Key | DeclaredStream
+
 _RESERVED = ("true", "false", "null", "_")
 
 
@@ -79,13 +85,31 @@ class Reader(WindowReader):
 
     # -- program and rules --------------------------------------------------
 
-    def start(self, meta: Any, children: list[Rule | Key]) -> list[Rule | Key]:
+    def start(self, meta: Any, children: list[Stated]) -> list[Stated]:
         return children
 
     def key(self, meta: Any, children: list[Any]) -> Key:
         relation, *columns = children
         self._refuse_twice(columns)
         return Key(str(relation), tuple(columns), span_of(meta))
+
+    def stream(self, meta: Any, children: list[Any]) -> DeclaredStream:
+        relation, time, *spans = children
+        said: dict[str, Any] = {}
+        for word, value in spans:
+            option = _SPANS.get(str(word))
+            if option is None or option in said:
+                why = "is said already" if option else "is none of late, keep and ahead"
+                raise self.error(
+                    token_span(word), f"'{word}' {why}: stream {relation}({time.name}) late 5s keep 2h."
+                )
+            said[option] = value
+        return DeclaredStream(str(relation), time, **said, span=span_of(meta))
+
+    def span(self, meta: Any, children: list[Any]) -> tuple[Any, Any]:
+        word, length = children
+        read = self.duration if length.type == "DURATION" else self.integer
+        return word, read(meta, [length]).value
 
     def key_column(self, meta: Any, children: list[Any]) -> ColumnName:
         return ColumnName(str(children[0]), token_span(children[0]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -347,9 +348,26 @@ class Key:
 
 
 @dataclass(frozen=True)
+class DeclaredStream:
+    """``stream trade(t) late 5s keep 2h ahead 1d.``; spans are None where they are not said."""
+
+    relation: str
+    time: ColumnName
+    lateness: int | timedelta | None = None
+    keep: int | timedelta | None = None
+    ahead: int | timedelta | None = None
+    span: Span = _span()
+
+    @property
+    def columns(self) -> tuple[ColumnName, ...]:
+        return (self.time,)
+
+
+@dataclass(frozen=True)
 class Program:
-    """``keys``: what it declares of loaded relations."""
+    """``keys``, ``streams``: what it declares of loaded relations."""
 
     rules: tuple[Rule, ...]
     text: str = field(default="", compare=False, repr=False)
     keys: tuple[Key, ...] = ()
+    streams: tuple[DeclaredStream, ...] = ()

@@ -43,6 +43,7 @@ from lftj.values.domain import NAN_CODE, ArrowColumn, Domain, null_mask, taken, 
 from lftj.values.domains import Domains
 from lftj.values.functional import conflict
 from lftj.values.schema import Schema, copy_column, declared_column, wide_schema
+from lftj.values.streams import Stream
 
 Nulls = Literal["refuse", "drop", "keep"]
 
@@ -220,6 +221,15 @@ class Relation:
         keyed._first_nan = self._first_nan
         refuse_second_rows(self.name, schema, keyed.index(schema.key_levels))
         return keyed
+
+    def with_stream(self, stream: Stream | None) -> Relation:
+        """The relation as a stream; itself where it is none.  Its time is declared NOT NULL."""
+        if stream is None:
+            return self
+        schema = self.schema.with_stream(stream)
+        timed = Relation(self.name, schema, self.codes, self.dropped_rows, self.duplicate_rows)
+        timed._first_nan = self._first_nan
+        return timed
 
     @classmethod
     def from_codes(cls, name: str, schema: Schema, codes: Sequence[np.ndarray]) -> Relation:

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 
 from indices.housekeeping import housekeeping
+from lftj.errors import NullError
 from lftj.process import debug
 from lftj.storage.catalog import IndexKey, SearchView
 from lftj.storage.first_tuples import first_tuples
@@ -32,12 +33,14 @@ from lftj.storage.relation import Relation
 from lftj.storage.second_rows import keyed_schema, refuse_second_rows
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.sorting import sort_distinct
+from lftj.storage.time_range import rows_between
 from lftj.storage.trie import Trie
 from lftj.storage.upkeep import STEP_ROWS, Upkeep
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.collector import Held
 from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
+from lftj.values.streams import Stream
 
 
 class RelationVersion:
@@ -59,9 +62,10 @@ class RelationVersion:
         schema, primary = relation.schema, relation.schema.identity
         self._start(relation.name, schema, primary, np.array(primary, np.int64), relation, {}, Upkeep())
         self.index(primary)
-        if schema.key:
+        if schema.kept_levels:
             self.hold(())
-            self.index_at((schema.key_levels, ()))  # no commit is to wait for it
+        for levels in schema.kept_levels:
+            self.index_at((levels, ()))  # no commit is to wait for it
         schema.hold(self, relation.codes)
 
     @classmethod
@@ -194,21 +198,44 @@ class RelationVersion:
         schema = keyed_schema(self.name, self.schema, key)
         index = self.index_at((schema.key_levels, ())).compacted()  # its base has no second rows either
         refuse_second_rows(self.name, schema, index.base)
+        return self._declared(schema, index)
+
+    def with_stream(self, stream: Stream) -> RelationVersion:
+        """The same tuples as a stream.  O(n).  Raises NullError where its time may be NULL."""
+        schema = self.schema.with_stream(stream)
+        column = schema.columns[schema.time_number]
+        if column.type.nullable:
+            raise NullError(
+                f"relation {self.name!r}: column {column.name!r} may be NULL, and a stream's time is not:"
+                f" load it with not_null=[{column.name!r}]"
+            )
+        return self._declared(schema, self.index_at((schema.kept_levels[0], ())))
+
+    def _declared(self, schema: Schema, index: IndexVersion) -> RelationVersion:
+        """The same tuples with another schema, which wants an index to be kept."""
         following = RelationVersion.__new__(RelationVersion)
         with self._lock:
-            known = {**self._indices, (schema.key_levels, ()): index}
+            known = {**self._indices, (schema.kept_levels[0], ()): index}
         following._start(self.name, schema, self._primary, self._order, None, known, self._upkeep)
         following.hold(*self._upkeep.held)
         schema.hold(following)
         return following
 
+    def rows_between(self, low: int | None, high: int) -> np.ndarray:
+        """The tuples of a stream with a time from ``low`` on, None: from the first, and below ``high``.
+
+        int64 (columns that tell rows apart, n), in no order.
+        """
+        (levels,), identity = self.schema.kept_levels, self.schema.identity
+        rows = rows_between(self.index_at((levels, ())), low, high)
+        return rows[[levels.index(number) for number in identity]]
+
     def hold(self, keys: Collection[IndexKey], read: Collection[int] = ()) -> None:
-        """Of all versions these indices, once they are there, are not given up, nor is that of the key.
+        """Of all versions these indices, once they are there, are not given up, nor that of key or time.
 
         ``read``: the columns that installed rules read, by indices or otherwise.
         """
-        of_key = [(self.schema.key_levels, ())] if self.schema.key else []
-        self._upkeep.hold([*keys, *of_key], read)
+        self._upkeep.hold([*keys, *((levels, ()) for levels in self.schema.kept_levels)], read)
 
     def aside(self) -> RelationVersion:
         """The same tuples for who looks around: what indices it asks for, no later version of these steps."""

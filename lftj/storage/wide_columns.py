@@ -12,7 +12,7 @@ Cost: of a column its values, once; of few rows the bytes are looked up once for
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -203,3 +203,12 @@ class WideColumns(Sequence[np.ndarray]):
                 f"relation {self._name!r}, column {label!r}: {where_null(missing)}, and a rule"
                 ' reads this column; load with nulls="drop" to leave such rows out, or with nulls="keep"'
             )
+
+
+def with_read_columns(name: str, schema: Schema, rows: np.ndarray, read: Iterable[int]) -> np.ndarray:
+    """Codes of a wide relation's rows, and of the columns that something reads; the others are 0."""
+    columns = WideColumns(name, schema, rows)
+    found = np.zeros((len(columns), len(rows)), np.int64)
+    for number in {0, *read}:
+        found[number] = columns[number]
+    return found

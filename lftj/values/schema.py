@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from lftj.values.domain import ArrowColumn, Domain
 from lftj.values.domains import Domains
 from lftj.values.kinds import common_type, kind
 from lftj.values.spelling import spelled
+from lftj.values.streams import Stream
 
 if TYPE_CHECKING:
     from lftj.values.rows import RowDomain
@@ -119,6 +120,7 @@ class Schema:
     coded when they are asked for (:mod:`lftj.storage.wide_columns`); no bag is wide.
     ``key``: names of columns in which no two rows agree (:mod:`lftj.storage.keyed`); empty where none are
     declared so.  No bag has a key.
+    ``stream``: what makes it one; no stream has a key.
     """
 
     columns: tuple[Column, ...]
@@ -126,6 +128,7 @@ class Schema:
     bag: bool = False
     wide: bool = False
     key: tuple[str, ...] = ()
+    stream: Stream | None = None
 
     @cached_property
     def shown(self) -> Schema:
@@ -156,8 +159,33 @@ class Schema:
 
     def with_key(self, key: Sequence[str]) -> Schema:
         """The same with these columns as the key, which so are NOT NULL."""
-        columns = [replace(one, required=True) if one.name in key else one for one in self.columns]
-        return replace(self, columns=tuple(columns), key=tuple(key))
+        return replace(self, columns=self._required(key), key=tuple(key))
+
+    def with_stream(self, stream: Stream) -> Schema:
+        """The same as a stream, whose time so is NOT NULL."""
+        return replace(self, columns=self._required([stream.time]), stream=stream)
+
+    def _required(self, names: Collection[str]) -> tuple[Column, ...]:
+        return tuple(replace(one, required=True) if one.name in names else one for one in self.columns)
+
+    @cached_property
+    def time_number(self) -> int:
+        """The column of a stream's time, by number."""
+        assert self.stream is not None
+        return next(n for n, column in enumerate(self.columns) if column.name == self.stream.time)
+
+    @cached_property
+    def kept_levels(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of indices that every version has: by which rows are found by key, or by time.
+
+        >>> column = Column("a", ColumnType(Domains().of(pa.int64()), pa.int64()))
+        >>> Schema((column, replace(column, name="t")), stream=Stream("t")).kept_levels
+        ((1, 0),)
+        """
+        if self.stream is None:
+            return (self.key_levels,) if self.key else ()
+        first = self.time_number
+        return ((first, *(number for number in self.identity if number != first)),)
 
     @cached_property
     def key_levels(self) -> tuple[int, ...]:

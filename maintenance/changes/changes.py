@@ -321,6 +321,8 @@ def _codes(
             why = "the column is declared NOT NULL: give a value, or load the relation without that"
             if declared.name in schema.key:
                 why = "the column is one of the key: give a value"
+            elif schema.stream is not None and declared.name == schema.stream.time:
+                why = "the column is the time of a stream: give a value"
             elif not declared.required:
                 why = 'the relation was loaded without nulls="keep"'
             raise ChangeError(f"changes of {name!r}, column {declared.name!r}: {where_null(missing)}; {why}")

@@ -24,6 +24,7 @@ class Contents:
         relations: The base relations, as their files have them.
         changed: Those of which changes came since, with the number of the last.
         definitions: The programs that are installed.
+        streams: What makes base relations streams, and where these stand.
         obsolete: Names of files that were a relation's and are no more.
     """
 
@@ -32,6 +33,7 @@ class Contents:
         self.relations = {loaded.relation: loaded for loaded in manifest.relations}
         self.changed: dict[str, int] = {}
         self.definitions: list[Definition] = list(manifest.definitions)
+        self.streams = dict(manifest.streams)
         self.obsolete: set[str] = set()
 
     def take(self, entry: Entry, number: int) -> None:
@@ -41,12 +43,19 @@ class Contents:
             if before is not None and before.file != entry.file:
                 self.obsolete.add(before.file.name)
             self.relations[entry.relation] = entry
+            self.streams.pop(entry.relation, None)
+            if entry.stream is not None:
+                self.streams[entry.relation] = entry.stream
             self.changed.pop(entry.relation, None)
         elif isinstance(entry, Changed):
             self.changed.update(dict.fromkeys(entry.changes, number))
+            for name, moving in entry.streams.items():
+                self.streams[name] = {**self.streams[name], "moving": moving}
         else:
-            for name, key in entry.keys.items() if isinstance(entry, Installed) else ():
-                self.relations[name] = replace(self.relations[name], key=tuple(key))
+            if isinstance(entry, Installed):
+                for name, key in entry.keys.items():
+                    self.relations[name] = replace(self.relations[name], key=tuple(key))
+                self.streams.update(entry.streams)
             self.definitions = following(self.definitions, entry, DEFAULT, number)
 
     def written(self, loaded: Loaded, before: Loaded, number: int) -> None:

@@ -52,7 +52,7 @@ class Definition:
 
     @property
     def program(self) -> Program:
-        """The rules of the heads that are still there; keys are the relations' own.
+        """The rules of the heads that are still there; keys and streams are the relations' own.
 
         >>> both = Definition("a(x), b(x) <- c(x). d(x) <- c(x).", {"b": "auto"}, {}, {}, 10)
         >>> [[head.relation for head in rule.heads] for rule in both.program.rules]
@@ -63,7 +63,7 @@ class Definition:
             replace(rule, heads=tuple(head for head in rule.heads if head.relation in self.strategies))
             for rule in tree.rules
         ]
-        return replace(tree, rules=tuple(rule for rule in rules if rule.heads), keys=())
+        return replace(tree, rules=tuple(rule for rule in rules if rule.heads), keys=(), streams=())
 
     def refuse_without_text(self) -> None:
         """Raise DurabilityError for a program that has no text, which can't be written down."""

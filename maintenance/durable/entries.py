@@ -37,7 +37,7 @@ class Loaded:
     """A base relation was loaded; the counts are those of :class:`lftj.storage.relation.Relation`.
 
     ``keeps_null``: whether its columns may hold NULL.  ``bag``: the file has equal rows, and all count.
-    ``key``: columns that tell rows apart.
+    ``key``: columns that tell rows apart.  ``stream``: what makes it one, and where that stands.
     """
 
     relation: str
@@ -48,6 +48,7 @@ class Loaded:
     keeps_null: bool = False
     bag: bool = False
     key: tuple[str, ...] = ()
+    stream: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,20 @@ class Changed:
     """Transactions were committed: by base relation the rows that came and went, and their weights, +1 or -1,
     in a bag how many copies.
 
-    ``transactions``: how many, whose changes these are together.
+    ``transactions``: how many, whose changes these are together.  ``streams``: of those that moved on, where
+    they stand now.  What has left them since is not written, for it follows from that.
     """
 
     changes: Mapping[str, pa.Table]
     transactions: int = 1
+    streams: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Installed:
     """A program was installed, as :meth:`maintenance.Workspace.install` was called; ``heads``: all it keeps.
 
-    ``keys``: those that it declares of base relations.
+    ``keys``, ``streams``: those that it declares of base relations.
 
     ``results``: those that are wanted, where not all are; ``choices``: what was chosen for the others
     (:mod:`lftj.rewriting.demand_choices`).
@@ -82,6 +85,7 @@ class Installed:
     results: Sequence[str] = field(default_factory=list)
     choices: Mapping[str, Any] | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def wanted(self) -> Results | None:
@@ -122,7 +126,8 @@ def entry_bytes(entry: Entry) -> bytes:
         return _content({"kind": type(entry).__name__.lower(), **asdict(entry)}, [])
     tables = [_ipc(table) for table in entry.changes.values()]
     lengths = [[name, len(table)] for name, table in zip(entry.changes, tables, strict=True)]
-    return _content({"kind": _CHANGED, "transactions": entry.transactions, "tables": lengths}, tables)
+    head = {"kind": _CHANGED, "transactions": entry.transactions, "tables": lengths}
+    return _content({**head, "streams": entry.streams} if entry.streams else head, tables)
 
 
 def entry_of(content: bytes | memoryview) -> Entry:
@@ -139,7 +144,7 @@ def entry_of(content: bytes | memoryview) -> Entry:
         with pa.ipc.open_stream(pa.py_buffer(view[at : at + nbytes])) as reader:
             changes[name] = reader.read_all()
         at += nbytes
-    return Changed(changes, head["transactions"])
+    return Changed(changes, head["transactions"], head.get("streams", {}))
 
 
 def plain_entry(kind: type[Any], fields: dict[str, Any]) -> Any:

@@ -40,7 +40,8 @@ class Manifest:
     """``number`` and ``chain``: of the last change that is in it (:mod:`maintenance.durable.records`).
 
     ``settings``: those of the workspace that hold for all heads.  ``format``: of the file that it was read
-    from.  ``end``: of the journal behind it, None where there was nothing in it yet.
+    from.  ``end``: of the journal behind it, None where there was nothing in it yet.  ``streams``: what makes
+    base relations streams, and where these stand.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Manifest:
     definitions: tuple[Definition, ...] = ()
     format: int = FORMAT
     end: End | None = None
+    streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def files(self) -> set[str]:

@@ -32,7 +32,7 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 7
+FORMAT = 8
 """Of a whole folder; goes up when something in it changes its meaning.
 
 1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.
@@ -41,7 +41,8 @@ FORMAT = 7
 4: a manifest does not say where the journal ended, and there may be images of changes that never were on
 disk.
 5: all heads of a program are wanted.
-6: no relation has a key."""
+6: no relation has a key.
+7: no relation is a stream."""
 
 _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")

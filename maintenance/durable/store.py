@@ -70,6 +70,7 @@ class CheckpointCut:
     relations: Mapping[str, Loaded]
     changed: frozenset[str]
     definitions: tuple[Definition, ...]
+    streams: Mapping[str, Mapping[str, Any]]
     obsolete: frozenset[str]
 
 
@@ -302,6 +303,7 @@ class Store:
             dict(contents.relations),
             frozenset(contents.changed),
             tuple(contents.definitions),
+            dict(contents.streams),
             frozenset(contents.obsolete),
         )
 
@@ -317,7 +319,9 @@ class Store:
             written = self._written(cut, rows)
             reached("folder: data written, no manifest")
             relations = tuple({**cut.relations, **written}.values())
-            manifest = Manifest(cut.number, cut.chain, cut.settings, relations, cut.definitions)
+            manifest = Manifest(
+                cut.number, cut.chain, cut.settings, relations, cut.definitions, streams=cut.streams
+            )
             write_manifest(self._disk, self.folder, manifest)
         except OSError as error:
             why = error.strerror or error

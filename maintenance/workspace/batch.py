@@ -31,7 +31,7 @@ from typing import Any, overload
 import numpy as np
 
 from indices.compile_time import seconds_without_compiling
-from lftj.errors import DataError, EvaluationError, KeyConflictError, LftjError
+from lftj.errors import DataError, EvaluationError, KeyConflictError, LftjError, StreamError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.rewriting.guard import Spans
@@ -45,6 +45,7 @@ from maintenance.changes.coded_changes import CodedChanges, held_codes, table_of
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
 from maintenance.durable.entries import Changed
+from maintenance.event_time.timed_tick import TimedTick
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
@@ -56,7 +57,7 @@ from maintenance.workspace.commit import Commit, refuse_nan
 from maintenance.workspace.guarded import widened
 from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
-from maintenance.workspace.subscribers import Announcement, Subscribers
+from maintenance.workspace.subscribers import Announcement, LateRows, Subscribers
 
 _TOO_MUCH = "at once it takes more operations than one by one"
 
@@ -150,6 +151,7 @@ class BatchCommit(Commit):
         self._spans: Spans = state.spans
         """As far as they are widened."""
         self._announcements: list[Announcement] | None = None
+        self._tick: TimedTick = TimedTick(state.streams, len(applied))
         self._reached: tuple[State, int] | None = None
         """The state that they have kept, where that is not the published one, and its transaction."""
         self._reaching: tuple[State, int] | None = None
@@ -157,20 +159,26 @@ class BatchCommit(Commit):
         self._way_back = False
         """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
+            version = state.base_version(name)
             try:
-                change = rows.net(name, state.base_version(name))
-            except KeyConflictError as error:
+                if name in state.streams and rows.schema is version.schema:
+                    rows = rows.chosen(self._tick.taken(name, rows.schema, rows.rows, rows.times))
+                change = rows.net(name, version)
+            except (KeyConflictError, StreamError) as error:
                 number = applied.transactions[error.time]
-                raise KeyConflictError(f"transaction {number}: {error}") from None
+                raise type(error)(f"transaction {number}: {error}") from None
             inserted = int(np.count_nonzero(change.signs > 0))
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
             self.stats.no_changes[name] = max(0, len(rows) - len(change))
             if len(change):
                 self._timed[name] = change
+        self._written_each = dict(self._timed)
+        self._tick.expire_each(state.versions, self._timed)
+        self.stats.late, self.stats.expired = self._tick.late, self._tick.expired
 
     @property
     def is_empty(self) -> bool:
-        return not self._timed
+        return not self._timed and not self._tick.moved
 
     @enough_memory(
         "what the transactions change does not fit into memory, and nothing was committed:"
@@ -205,7 +213,9 @@ class BatchCommit(Commit):
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
-        return replace(state, versions=versions, spans=self._spans, commit=self.mark)
+        return replace(
+            state, versions=versions, spans=self._spans, streams=self._tick.streams, commit=self.mark
+        )
 
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""
@@ -291,9 +301,9 @@ class BatchCommit(Commit):
 
     def entry(self, state: State) -> Changed:
         """The changes of base relations by all transactions together."""
-        nets = {name: change.net for name, change in self._timed.items() if name not in state.heads}
-        tables = {name: table_of_change(state.versions[name].schema, net) for name, net in nets.items()}
-        return Changed(tables, len(self._applied))
+        changes = self._written_each.items()
+        tables = {name: table_of_change(state.versions[name].schema, each.net) for name, each in changes}
+        return Changed(tables, len(self._applied), self._tick.moved)
 
     @cached_property
     def head_changes(self) -> CodedChanges:
@@ -326,6 +336,8 @@ class BatchCommit(Commit):
 
     def _announced(self, subscribers: Subscribers) -> Iterator[Announcement]:
         applied = self._applied
+        late = LateRows(self._tick.late_rows, applied.subscriber_errors)
+        yield subscribers.announcement(late, late.changes, self.number)
         heard = [name for name in self._schemas if subscribers.has(name)]
         if not heard:
             return

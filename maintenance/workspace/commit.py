@@ -31,6 +31,7 @@ from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Changed
+from maintenance.event_time.tick import Tick
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import TransactionStats
@@ -38,7 +39,7 @@ from maintenance.strategies.strategy import Round
 from maintenance.workspace.budget import refuse_large_views
 from maintenance.workspace.guarded import note_narrowed, widened
 from maintenance.workspace.state import State
-from maintenance.workspace.subscribers import Announcement, Subscribers
+from maintenance.workspace.subscribers import Announcement, LateRows, Subscribers
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.view_choices import enter_commit
 
@@ -49,19 +50,23 @@ class Commit:
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
         """Net what was staged.  Raises DataError and TransactionError; no head has staged anything then."""
         self._begin(transaction, state)
-        self.announcement: Announcement | None = None
+        self.announcements: list[Announcement] = []
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
+        self._tick = Tick(state.streams, transaction.clockwork)
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
             version = state.base_version(name)
-            change = buffer.net(version)
+            change = self._tick.judged(name, buffer).net(version)
             inserted = int(np.count_nonzero(change.weights > 0))
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
             self.stats.no_changes[name] = change.no_changes
             if len(change):
                 refuse_nan(name, version.schema, change, state.heads)
                 self._changes[name] = change
+        self._written = dict(self._changes)
+        self._tick.expire(state.versions, self._changes)
+        self.stats.late, self.stats.expired = self._tick.late, self._tick.expired
 
     def _begin(self, committed: object, state: State) -> None:
         self.mark = object()
@@ -77,7 +82,7 @@ class Commit:
     @property
     def is_empty(self) -> bool:
         """Whether the staged changes leave everything as it is."""
-        return not self._changes
+        return not self._changes and not self._tick.moved
 
     @property
     def stepped(self) -> list[MaintainedHead]:
@@ -110,17 +115,13 @@ class Commit:
         refuse_large_views(state.heads, round_.new, state.view_bytes)
         self._changes = round_.changes
         self._round = round_
-        return replace(state, versions=round_.new, spans=spans, commit=self.mark)
+        return replace(state, versions=round_.new, spans=spans, streams=self._tick.streams, commit=self.mark)
 
     def entry(self, state: State) -> Changed:
         """What the journal says: the changes of base relations, by value.  ``state``: the one before."""
-        return Changed(
-            {
-                name: table_of_change(state.versions[name].schema, change)
-                for name, change in self._changes.items()
-                if name not in state.heads
-            }
-        )
+        changes = self._written.items()
+        tables = {name: table_of_change(state.versions[name].schema, change) for name, change in changes}
+        return Changed(tables, streams=self._tick.moved)
 
     @cached_property
     def head_changes(self) -> CodedChanges:
@@ -134,9 +135,14 @@ class Commit:
         self._transaction.changes = Changes(tuple(self._schemas), self.head_changes)
         for head in self.stepped:
             head.keep()
-        if self.announcement is None:
-            self.announcement = subscribers.announcement(self._transaction, self._changes, self.number)
-        subscribers.announce(self.announcement)
+        if not self.announcements:
+            late = LateRows(self._tick.late_rows, self._transaction.subscriber_errors)
+            self.announcements = [
+                subscribers.announcement(self._transaction, self._changes, self.number),
+                subscribers.announcement(late, late.changes, self.number),
+            ]
+        for announcement in self.announcements:
+            subscribers.announce(announcement)
 
     def drop(self) -> None:
         """The state is as it was before: heads forget what they staged."""

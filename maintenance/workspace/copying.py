@@ -44,7 +44,8 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
                 keeps_null, bag, key = schema.keeps_null, schema.bag, schema.key
                 loaded = Loaded(name, file, schema.functional, keeps_null=keeps_null, bag=bag, key=key)
                 relations.append(loaded)
-        manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions)
+        streams = {name: each.record for name, each in state.streams.items()}
+        manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions, streams=streams)
         begin_folder(disk, part, manifest)
         disk.rename(part, path)
         disk.sync_folder(path.parent)

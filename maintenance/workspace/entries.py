@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from lftj.language.body import Wanted
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from maintenance.durable.entries import Installed, Loaded, StrategySet
+from maintenance.event_time.stream_state import StreamState
+from maintenance.workspace.declaring import Declared
 from maintenance.workspace.installing import Wishes
 from maintenance.workspace.published import Published
 from maintenance.workspace.state import State
 
 
-def loaded_entry(published: Published, relation: Relation) -> Loaded:
-    """A relation was loaded; its rows are written to a file.  Raises DurabilityError."""
+def loaded_entry(published: Published, relation: Relation, stream: StreamState | None) -> Loaded:
+    """A relation was loaded; its rows are written to a file.  Raises DurabilityError.
+
+    ``stream``: where it stands, if it is one.
+    """
     assert published.store is not None
     schema = relation.schema
     file = published.store.write_rows(relation.name, schema.as_declared(relation.to_table()))
@@ -29,6 +32,7 @@ def loaded_entry(published: Published, relation: Relation) -> Loaded:
         schema.keeps_null,
         schema.bag,
         schema.key,
+        None if stream is None else stream.record,
     )
 
 
@@ -37,18 +41,19 @@ def installed_entry(
     wishes: Wishes,
     replace: bool,
     wanted: Wanted | None,
-    keys: Mapping[str, Sequence[str]],
+    declared: Declared,
 ) -> Installed:
-    """A program was installed, or what is wanted of it and what that needs; ``keys``: that it declares."""
+    """A program was installed, or what is wanted of it and what that needs."""
     strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
     order = {head: list(variables) for head, variables in wishes.order.items()}
     limits = dict(wishes.sensitivity_bytes)
     heads = list(dict.fromkeys(head.relation for rule in program.rules for head in rule.heads))
     fields = program.text, heads, strategy, replace, limits, order, wishes.max_rounds
     if wanted is None:
-        return Installed(*fields, keys=keys)
+        return Installed(*fields, keys=declared.keys, streams=declared.streams)
     kept = [name for name in heads if name in wanted.results or name in wanted.others]
-    return Installed(fields[0], kept, *fields[2:], list(wanted.results), wanted.choices, keys)
+    of_wanted = list(wanted.results), wanted.choices
+    return Installed(fields[0], kept, *fields[2:], *of_wanted, declared.keys, declared.streams)
 
 
 def strategy_entry(before: State, following: State, strategy: str) -> StrategySet:

@@ -15,7 +15,6 @@ from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, Unkn
 from lftj.evaluation.one_row import one_row
 from lftj.language.body import MAX_ROUNDS, CheckedProgram
 from lftj.language.checker import check
-from lftj.language.declared_keys import check_keys, declared_of
 from lftj.language.diagnostics import unknown_name
 from lftj.language.one_row import ONE_ROW
 from lftj.language.parser import parse
@@ -117,22 +116,6 @@ class Wishes:
         shown = {shown_name(name): keeping for name, keeping in keepings.items()}
         others = {name: replace(shown[shown_name(name)], order=None) for name in heads if is_made(name)}
         return {name: _suited({**keepings, **others}[name], name, program) for name in heads}
-
-
-def with_keys(state: State, tree: Program) -> State:
-    """The state in which base relations have the keys that a program declares; itself where they have them.
-
-    Raises RuleError for what is no key of theirs, NullError, KeyConflictError.
-    """
-    versions = dict(state.versions)
-    bases = {name: version.schema for name, version in versions.items() if name not in state.heads}
-    for key in tree.keys:
-        schema = declared_of(tree, key, bases)
-        if not schema.key and not schema.bag:
-            versions[key.relation] = versions[key.relation].with_key(key.names)
-            bases[key.relation] = versions[key.relation].schema
-    check_keys(tree, bases)
-    return state if versions == state.versions else replace(state, versions=versions, commit=None)
 
 
 def written_heads(tree: Program) -> set[str]:

@@ -12,6 +12,7 @@ Invariants
 1. The head is defined as it was: its rules are older than the version that is asked from, and so are those of
    the heads that it reads; no relation that rules read can be loaded anew.
 2. It is worked out in a workspace of its own, by value: nothing of the one that is asked changes or waits.
+3. It reads no stream: what left one is not in the journal, so there is no way back.
 
 Cost: that of installing the head, and those that it reads, over the relations that they read; and of the
 commits, some thousand rows in one batch.
@@ -27,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.errors import DurabilityError
+from lftj.errors import CursorError, DurabilityError
 from lftj.language.several_aggregates import shown_name
 from lftj.rewriting.key_relations import is_made
 from lftj.storage.relation import Nulls, Relation
@@ -98,6 +99,13 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
     DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
+    if streams := sorted(relations & state.streams.keys()):
+        raise CursorError(
+            f"the changes behind version {after} are not in memory, and the journal has no rows that left the"
+            f" stream {streams[0]!r}: read the head as it is now and go on from there, or keep more,"
+            " feed_bytes=",
+            state.number,
+        )
     try:
         entries = read_changes(folder, after, state.number)
     except OSError as error:

@@ -71,10 +71,12 @@ def _as_loaded(
     """The rows at a change, less what came since the load."""
     name = loaded.relation
     since = [entry for _, entry in read_entries(folder, number, upto)]
-    if any(isinstance(entry, Loaded) and entry.relation == name for entry in since):
+    anew = any(isinstance(entry, Loaded) and entry.relation == name for entry in since)
+    if anew or loaded.stream is not None:
+        why = "it was loaded anew since" if anew else "rows have left the stream since"
         raise CursorError(
             f"{folder}: the rows of {name!r} as it was loaded by version {number} are not kept any more, for"
-            " it was loaded anew since: open the folder again",
+            f" {why}: open the folder again",
             upto,
         )
     relation = relation_of(loaded, rows, empty.domains)

@@ -28,6 +28,7 @@ from lftj.values.schema import is_wide
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import FoundFolder
+from maintenance.event_time.stream_state import StreamState, states_of, stream_state_of
 from maintenance.heads.strategies import DEFAULT
 from maintenance.workspace.batch import Applied
 from maintenance.workspace.image_cache import read_cache
@@ -51,6 +52,7 @@ class Recoverable(Protocol):
     def set_strategy(self, head: str, strategy: str) -> None: ...
     def strategy_of(self, head: str) -> str: ...
     def refresh(self) -> int: ...
+    def restore_streams(self, streams: Mapping[str, StreamState]) -> None: ...
 
 
 Recovered = TypeVar("Recovered", bound=Recoverable)
@@ -98,6 +100,8 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
     keys = {loaded.relation: loaded.key for loaded in found.contents.relations.values() if loaded.key}
     if keys:
         workspace.install(Program((), keys=keys_of(keys)), DEFAULT)
+    if found.contents.streams:
+        workspace.restore_streams(states_of(found.contents.streams))
     for definition in found.contents.definitions:
         try:
             workspace.install(
@@ -134,6 +138,7 @@ class Replay:
         if isinstance(entry, Changed):
             if self._transaction is None:
                 self._transaction = self._workspace.transaction()
+            self._transaction.tell(entry.streams)
             for name, table in entry.changes.items():
                 self._transaction.apply(name, table)
             return
@@ -148,8 +153,11 @@ class Replay:
                 "max_rounds": entry.max_rounds,
                 "results": entry.wanted,
             }
-            tree = replace(parse(entry.text), keys=keys_of(entry.keys))
-            self._workspace.install(tree, entry.strategy, **options)
+            if entry.streams:
+                self._workspace.restore_streams(states_of(entry.streams))
+            tree = replace(parse(entry.text), keys=keys_of(entry.keys), streams=())
+            if tree.rules or tree.keys:
+                self._workspace.install(tree, entry.strategy, **options)
         elif isinstance(entry, Uninstalled):
             self._workspace.uninstall(*entry.heads)
         elif isinstance(entry, StrategySet):
@@ -184,5 +192,7 @@ def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
     wide = not loaded.bag and is_wide(rows.schema.types)
     name, key = loaded.relation, loaded.key
     relation = Relation.from_table(name, rows, domains, nulls, bag=loaded.bag, wide=wide, key=key)
+    if loaded.stream is not None:
+        relation = relation.with_stream(stream_state_of(loaded.stream).stream)
     schema = replace(relation.schema, functional=loaded.functional)
     return Relation(name, schema, relation.codes, loaded.dropped_rows, loaded.duplicate_rows)

@@ -17,7 +17,7 @@ from lftj.errors import ChangeError, TransactionError
 from lftj.storage.bags import timed_bag_change
 from lftj.storage.keyed import Events, keyed_change
 from lftj.storage.relation_version import RelationVersion
-from lftj.storage.wide_columns import WideColumns
+from lftj.storage.wide_columns import with_read_columns
 from lftj.values.domains import Domains
 from lftj.values.schema import Schema
 from maintenance.changes.changes import encode_timed_zset
@@ -36,6 +36,11 @@ class StagedRows:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def chosen(self, rows: np.ndarray) -> StagedRows:
+        """The rows of a mask, of a relation without a key."""
+        columns = [column[rows] for column in self.rows.columns]
+        return StagedRows(self.schema, Signed(columns, self.rows.weights[rows]), self.times[rows])
 
     def net(self, name: str, version: RelationVersion) -> TimedChange:
         """What the rows do to a version, time after time, as each transaction by itself would.
@@ -62,7 +67,7 @@ class StagedRows:
         signs = np.where(there, 1, -1)[changes]
         changed = np.ascontiguousarray(rows[:, changes])
         if self.schema.wide:
-            changed = _with_read_columns(version, changed[0])
+            changed = with_read_columns(name, self.schema, changed[0], version.read_columns)
         return TimedChange(changed, times[changes], signs)
 
     def _keyed(self, name: str, version: RelationVersion) -> TimedChange:
@@ -71,17 +76,10 @@ class StagedRows:
         change = keyed_change(
             version, Events(*(each.take(order, axis=-1) for each in events)), self.times[order]
         )
-        rows = _with_read_columns(version, change.rows[0]) if self.schema.wide else change.rows
+        rows = change.rows
+        if self.schema.wide:
+            rows = with_read_columns(name, self.schema, rows[0], version.read_columns)
         return TimedChange(rows, change.times, change.signs)
-
-
-def _with_read_columns(version: RelationVersion, rows: np.ndarray) -> np.ndarray:
-    """Codes of a wide relation's rows, and of the columns that something reads; the others are 0."""
-    columns = WideColumns(version.name, version.schema, rows)
-    changed = np.zeros((len(columns), len(rows)), np.int64)
-    for number in {0, *version.read_columns}:
-        changed[number] = columns[number]
-    return changed
 
 
 def read_batch(

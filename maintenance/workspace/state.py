@@ -13,6 +13,7 @@ from lftj.rewriting.guard import Spans
 from lftj.storage.relation_version import RelationVersion
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Entry
+from maintenance.event_time.stream_state import StreamState
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.strategies import DEFAULT
 from maintenance.heads.stratum import Strata
@@ -42,6 +43,8 @@ class State:
     """Of the columns that guards of views ask for (:mod:`maintenance.workspace.guarded`)."""
     definitions: tuple[Definition, ...] = ()
     """The programs that are installed."""
+    streams: Mapping[str, StreamState] = field(default_factory=dict)
+    """Where each stream stands, by its relation."""
 
     @cached_property
     def since(self) -> Mapping[str, int]:

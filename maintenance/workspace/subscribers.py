@@ -23,6 +23,11 @@ import pyarrow as pa
 Subscriber = Callable[[pa.Table], object]
 
 
+def late_rows_of(stream: str) -> str:
+    """What stands for a stream's late rows among the names of heads."""
+    return f"late rows of {stream}"
+
+
 class Committed(Protocol):
     """A transaction of which subscribers are notified."""
 
@@ -31,6 +36,14 @@ class Committed(Protocol):
 
     @property
     def subscriber_errors(self) -> list[tuple[str, Exception]]: ...
+
+
+class LateRows:
+    """The late rows of a commit, by stream, as subscribers are told of them."""
+
+    def __init__(self, rows: Mapping[str, pa.Table], errors: list[tuple[str, Exception]]) -> None:
+        self.changes = {late_rows_of(name): table for name, table in rows.items()}
+        self.subscriber_errors = errors
 
 
 class Announcement:

@@ -29,6 +29,8 @@ from maintenance.changes.head_changes import Changes, Outstanding
 from maintenance.changes.keyed_buffer import KeyedBuffer
 from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.event_time.stream_buffer import StreamBuffer
+from maintenance.event_time.tick import Clockwork, Moving
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
 
@@ -47,6 +49,8 @@ class Changeable(Protocol):
     def followed(self, names: Collection[str]) -> set[str]: ...
 
     def sql_target(self, staging: Staging) -> SqlTarget: ...
+
+    def time_code(self, moment: Any) -> int: ...
 
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None: ...
 
@@ -79,6 +83,7 @@ class Transaction:
     def __init__(self, workspace: Changeable) -> None:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
+        self.clockwork = Clockwork()
         self._target: SqlTarget | None = None
         self._lease: Lease | None = workspace.domains.collector.lease()  # for the codes of what is staged
         self._open = True
@@ -141,6 +146,29 @@ class Transaction:
         """
         buffer, _ = self._keyed_buffer(relation, "erase_keys")
         self._add(buffer, encode_keys(relation, buffer.schema, keys, self._workspace.domains))
+
+    def advance(self, moment: Any) -> None:
+        """Say that a time has come in all streams, if it has not: no row that comes later is earlier.
+
+        Rows of this transaction are judged by the clock of before.  ``moment``: a value of the type of the
+        streams' times.  Raises StreamError for one that is not, or is behind the clock, or without streams.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("beat", {"t": [100]}, time="t", keep=10)
+            >>> with ws.transaction() as tx:
+            ...     tx.advance(200)
+            >>> ws.now, ws["beat"].count
+            (200, 0)
+        """
+        self._refuse_ended()
+        code, before = self._workspace.time_code(moment), self.clockwork.advanced
+        self.clockwork.advanced = code if before is None else max(before, code)
+
+    def tell(self, streams: Mapping[str, Moving]) -> None:
+        """What is staged is in the journal, with what it made of streams; called by who does it again."""
+        self.clockwork.told = {**(self.clockwork.told or {}), **streams}
 
     @interruptible()
     def sql(self, text: Any, params: Any = None, *, dialect: str | None = None) -> pa.Table:
@@ -233,7 +261,10 @@ class Transaction:
         buffer = self._buffers.get(relation)
         if buffer is None:
             schema, its = version.schema, version.read_columns
-            buffer = KeyedBuffer(relation, schema, its) if schema.key else WriteBuffer(schema, its)
+            if schema.key:
+                buffer = KeyedBuffer(relation, schema, its)
+            else:
+                buffer = WriteBuffer(schema, its) if schema.stream is None else StreamBuffer(schema, its)
             self._buffers[relation] = buffer
         buffer.read &= version.read_columns
         return buffer, version.read_columns

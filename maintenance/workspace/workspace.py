@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
@@ -50,6 +49,7 @@ from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
+from maintenance.workspace.declaring import with_declared, with_loaded
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
@@ -57,7 +57,6 @@ from maintenance.workspace.installing import (
     Wishes,
     is_installed,
     shown_bar,
-    with_keys,
     with_rules,
     with_strategy,
     without_heads,
@@ -68,9 +67,9 @@ from maintenance.workspace.published import Published
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import recovered
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
-from maintenance.workspace.sql_views import SqlViews
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
+from maintenance.workspace.stream_relations import StreamRelations
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
@@ -85,7 +84,7 @@ from maintenance.workspace.view_choices import (
 _log = logging.getLogger(__name__)
 
 
-class Workspace(SqlViews):
+class Workspace(StreamRelations):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with
@@ -156,9 +155,9 @@ class Workspace(SqlViews):
         with published.lock:
             state = published.changeable()
             self._refuse_load(relation.name)
-            versions = {**state.versions, relation.name: version}
-            following = replace(state, versions=versions, commit=None)
-            published.change(following, lambda: loaded_entry(published, relation))
+            following = with_loaded(state, version)
+            stream = following.streams.get(relation.name)
+            published.change(following, lambda: loaded_entry(published, relation, stream))
 
     def _refuse_load(self, name: str) -> None:
         if name in self._heads:
@@ -204,7 +203,8 @@ class Workspace(SqlViews):
         these need of them, where that spares most of the work by the sizes that relations have now;
         `explain_maintenance` says so.  Heads that no result needs are not kept.
 
-        ``key orders(id).`` among the rules gives a loaded relation a key, as ``key=["id"]`` of `load` does.
+        ``key orders(id).`` among the rules gives a loaded relation a key, as ``key=["id"]`` of `load` does;
+        ``stream trade(t) late 5s keep 2h.`` makes one a stream, as ``time="t"`` does.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done, unless
@@ -218,10 +218,10 @@ class Workspace(SqlViews):
         wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds, wanted_results(results))
         with self._published.lock:
             before = self._published.changeable()
-            state, keys = with_keys(before, tree), {key.relation: key.names for key in tree.keys}
-            if keys and not tree.rules:
+            state, declared = with_declared(before, tree)
+            if declared and not tree.rules:
                 if state is not before:
-                    self._published.change_heads(state, installed_entry(tree, wishes, False, None, keys))
+                    self._published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
                 return
             wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains)
             if gone and state is before and is_installed(state, checked, wishes):
@@ -236,7 +236,7 @@ class Workspace(SqlViews):
             )
             following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
             self._published.change_heads(
-                following, installed_entry(tree, wishes, replace, checked.wanted, keys)
+                following, installed_entry(tree, wishes, replace, checked.wanted, declared)
             )
         self.domains.collector.settle_new()
 

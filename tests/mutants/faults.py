@@ -43,6 +43,8 @@ CELLS = ("spark_bridge/test_cells_laws.py",)
 STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 KEYED = ("storage/test_keyed.py",)
+STREAMS = ("maintenance/event_time/test_stream_laws.py",)
+STREAM_BATCHES = ("maintenance/event_time/test_streams_kept.py",)
 BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
@@ -742,6 +744,64 @@ FAULTS = (
         "        schema.bag,\n",
         "        False,\n",
         BAGS,
+    ),
+    # -- streams -----------------------------------------------------------------------------
+    Fault(
+        "a row at the waterline is late",
+        "maintenance/event_time/stream_buffer.py",
+        "    return times >= before\n",
+        "    return times > before\n",
+        STREAMS,
+    ),
+    Fault(
+        "the clock is that of the stream that has come furthest",
+        "maintenance/event_time/stream_state.py",
+        "    return min(known) if",
+        "    return max(known) if",
+        STREAMS,
+    ),
+    Fault(
+        "a waterline falls",
+        "maintenance/event_time/stream_state.py",
+        "        if to is None or (self.waterline is not None and self.waterline >= to):\n",
+        "        if to is None:\n",
+        STREAMS,
+    ),
+    Fault(
+        "a row at the beginning of what is kept leaves",
+        "lftj/storage/time_range.py",
+        "    return start, max(start, int(np.searchsorted(sorted_keys, np.int64(high))))\n",
+        '    return start, max(start, int(np.searchsorted(sorted_keys, np.int64(high), "right")))\n',
+        STREAMS,
+    ),
+    Fault(
+        "a row that comes and leaves at once stays",
+        "maintenance/event_time/expiry.py",
+        "        stays = np.asarray(change.columns[schema.time_number]) >= bound\n",
+        "        stays = np.ones(len(change), bool)\n",
+        STREAMS,
+    ),
+    Fault(
+        "late rows of several transactions are counted once",
+        "maintenance/event_time/tick.py",
+        "            before = state.late\n",
+        "            before = Late()\n",
+        STREAMS,
+    ),
+    Fault(
+        "of a batch the first transaction judges for all",
+        "maintenance/event_time/timed_tick.py",
+        "waterlines[numbers], NEVER, numbers)",
+        "waterlines[numbers * 0], NEVER, numbers)",
+        STREAM_BATCHES,
+    ),
+    Fault(
+        "what leaves in a batch leaves with its last transaction",
+        "maintenance/event_time/timed_tick.py",
+        "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
+        "    times = np.where(signs < 0, len(bounds) - 1, times)\n"
+        "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
+        STREAM_BATCHES,
     ),
     # -- tables with a key -------------------------------------------------------------------
     Fault(

@@ -52,7 +52,7 @@ HOUSE = {
         workspace
         sql
         triggers
-        durable  explanation  image
+        durable  event_time  explanation  image
         store  heads
         strategies.auto  strategies.stages
         strategies.trace  strategies.delta

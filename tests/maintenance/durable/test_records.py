@@ -172,15 +172,16 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
             StrategySet,
         )
     }
-    assert FORMAT == 7
+    assert FORMAT == 8
     assert fields == {
-        "Manifest": "number chain settings relations definitions format end",
+        "Manifest": "number chain settings relations definitions format end streams",
         "End": "number chain nbytes",
         "Definition": "text strategies sensitivity_bytes order max_rounds since results choices",
-        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key stream",
         "DataFile": "name rows nbytes checksum",
-        "Changed": "changes transactions",
-        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices keys",
+        "Changed": "changes transactions streams",
+        "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices keys"
+        " streams",
         "Uninstalled": "heads",
         "StrategySet": "strategies",
     }

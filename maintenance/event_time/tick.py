@@ -1,0 +1,112 @@
+"""`Tick`: what one transaction does to the streams: which rows it takes, how far the clock goes, what leaves.
+
+Invariants
+
+1. Rows are judged by the waterline of before the transaction, so their order in it is of no account.
+2. What is in the journal was judged when it was written: a transaction that is done again takes all its rows,
+   and what it made of the streams is told.  The rows that leave follow from that, and are in no journal.
+3. Nothing here changes what is there: it is published with the commit, or dropped with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lftj.storage.relation_version import RelationVersion
+from lftj.storage.wide_columns import WideColumns
+from lftj.values.schema import Schema
+from maintenance.changes.change import Change
+from maintenance.changes.changes import change_table
+from maintenance.changes.signed import Signed
+from maintenance.changes.write_buffer import WriteBuffer
+from maintenance.event_time.expiry import with_expiry
+from maintenance.event_time.stream_buffer import StreamBuffer
+from maintenance.event_time.stream_state import Late, StreamState, clock
+
+Streams = Mapping[str, StreamState]
+Moving = Sequence[int | None]
+
+
+@dataclass
+class Clockwork:
+    """What a transaction says of time beside its rows.
+
+    ``advanced``: the clock is there at least.  ``told``: what its rows did to the streams, where it is done
+    again.
+    """
+
+    advanced: int | None = None
+    told: dict[str, Moving] | None = None
+
+    @property
+    def says_something(self) -> bool:
+        return self.advanced is not None or bool(self.told)
+
+
+@dataclass
+class Tick:
+    """``streams``: as they are after the transaction, when all is told.
+
+    ``late_rows``: of each stream that has some, as a table with a column ``weight``.
+    """
+
+    before: Streams
+    clockwork: Clockwork = field(default_factory=Clockwork)
+    late_rows: dict[str, pa.Table] = field(default_factory=dict)
+    expired: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.streams = {name: state.raised(self.clockwork.advanced) for name, state in self.before.items()}
+        for name, moving in (self.clockwork.told or {}).items():
+            if name in self.streams:  # it may be about to be declared one
+                self.streams[name] = self.streams[name].moved(moving)
+
+    def judged(self, name: str, buffer: WriteBuffer) -> WriteBuffer:
+        """What is taken of staged changes: all but late rows of a stream.  Raises StreamError."""
+        if not isinstance(buffer, StreamBuffer) or self.clockwork.told is not None:
+            return buffer
+        taken, late, latest = buffer.judged(name, self.before[name], self.clockwork.advanced)
+        self.enter(name, buffer.schema, latest, late)
+        return taken
+
+    def enter(self, name: str, schema: Schema, latest: int | None, late: Signed) -> None:
+        """Note the latest time of a stream's rows, and those that are late."""
+        state = self.streams[name]
+        if latest is not None:
+            state = state.raised(latest - state.stream.lateness)
+        if n_late := len(late.weights):
+            inserted = int((late.weights > 0).sum())
+            before = state.late
+            state = replace(state, late=Late(before.inserted + inserted, before.erased + n_late - inserted))
+            columns = WideColumns(name, schema, late.columns[0]) if schema.wide else late.columns
+            self.late_rows[name] = change_table(schema.shown if schema.bag else schema, columns, late.weights)
+        self.streams[name] = state
+
+    @property
+    def late(self) -> dict[str, int]:
+        """How many rows are late, by stream."""
+        return {name: table.num_rows for name, table in self.late_rows.items()}
+
+    @property
+    def moved(self) -> dict[str, Moving]:
+        """What changes of the streams, of those of which something does."""
+        states = self.streams.items()
+        return {name: state.moving for name, state in states if state != self.before[name]}
+
+    def expire(self, versions: Mapping[str, RelationVersion], changes: dict[str, Change]) -> None:
+        """Let what the clock has passed leave with the transaction: ``changes`` get it, by relation."""
+        if self.clockwork.told is None:
+            now = clock(self.streams)
+            self.streams = {name: state.left_by(now) for name, state in self.streams.items()}
+        for name, state in self.streams.items():
+            before = self.before[name].left
+            if state.left is None or state.left == before:
+                continue
+            change, n_left = with_expiry(versions[name], changes.pop(name, None), before, state.left)
+            if change is not None:
+                changes[name] = change
+            if n_left:
+                self.expired[name] = n_left

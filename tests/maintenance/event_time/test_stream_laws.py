@@ -1,0 +1,186 @@
+"""laws of streams, on drawn feeds, for every strategy: contents are the history, filtered by the clock."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lftj.storage import time_range
+from maintenance import Workspace
+from maintenance.heads.strategies import COMPONENT_STRATEGIES, STRATEGIES
+from support.small_limits import small_limits
+from support.stream_model import Batch, Model, ModelStream
+
+RULES = {
+    "vol": "vol[s] = sum(q) <- trade(t, s, q, _).",
+    "cell": "cell[s, w] = count() <- trade(t, s, q, _), w = div(t, 5).",
+    "best": "best[s] = max(q) <- trade(_, s, q, _).",
+    "pair": "pair(e, f) <- trade(t, s, _, e), quote(u, s, _, f), u >= t, u <= t + 5.",
+    "lonely": "lonely(e) <- trade(_, s, _, e), !quote(_, s, _, _).",
+}
+LINKED = "linked(e, f) <- trade(_, s, q, e), trade(_, q, _, f). linked(e, g) <- linked(e, f), linked(f, g)."
+COLUMNS = ["t", "s", "q", "e"]
+
+
+def heads(trades: Counter[Any], quotes: Counter[Any]) -> dict[str, set[Any]]:
+    vol: Counter[int] = Counter()
+    cell: Counter[tuple[int, int]] = Counter()
+    best: dict[int, int] = {}
+    for t, s, q, _ in trades:
+        vol[s] += q
+        cell[s, t // 5] += 1
+        best[s] = max(q, best.get(s, q))
+    asked = {quote[1] for quote in quotes}
+    return {
+        "vol": set(vol.items()),
+        "cell": {(s, w, n) for (s, w), n in cell.items()},
+        "best": set(best.items()),
+        "pair": {(e, f) for t, s, _, e in trades for u, r, _, f in quotes if r == s and t <= u <= t + 5},
+        "lonely": {(e,) for _, s, _, e in trades if s not in asked},
+    }
+
+
+def started(model: Model, rules: str, strategy: str, loaded: dict[str, list[Any]]) -> Workspace:
+    ws = Workspace()
+    streams = {"trade": ModelStream(3, 130), "quote": ModelStream(1, 9)}
+    for name, stream in streams.items():
+        model.load(name, stream, loaded[name])
+        rows = pa.table(
+            {c: pa.array([row[n] for row in loaded[name]], pa.int64()) for n, c in enumerate(COLUMNS)}
+        )
+        ws.load(name, rows, time="t", lateness=stream.lateness, keep=stream.keep)
+    ws.install(rules, strategy)
+    return ws
+
+
+def drawn(chance: random.Random, model: Model, name: str, latest: int) -> Batch:
+    there = sorted(model.streams[name].contents)
+    rows: Batch = []
+    for _ in range(chance.randrange(5)):
+        if there and chance.random() < 0.2:
+            rows.append((chance.choice(there), -1))
+        else:
+            time = latest + chance.randrange(-8, 8)
+            rows.append(((time, chance.randrange(4), chance.randrange(1, 6), chance.randrange(40)), 1))
+    return rows
+
+
+@pytest.mark.parametrize("merges", [(4096, 8), (0, 1)])
+@pytest.mark.parametrize("strategy", [*(name for name in STRATEGIES if name != "stages"), "stages"])
+def test_contents_are_the_filtered_history(strategy: str, merges: tuple[int, int]) -> None:
+    chance = random.Random(f"{strategy} {merges}")
+    model, latest, peak = Model(), 1000, 0
+    rules = LINKED if strategy in COMPONENT_STRATEGIES and strategy == "stages" else "\n".join(RULES.values())
+    with small_limits(merges):
+        first = {"trade": [(latest + n, n % 3, 2, n) for n in range(-4, 3)], "quote": [(latest, 1, 1, 1)]}
+        ws = started(model, rules, strategy, first)
+        for number in range(120):
+            batches = {name: drawn(chance, model, name, latest) for name in ("trade", "quote")}
+            jump = chance.choice([None] * 9 + [latest + chance.randrange(30)])
+            with ws.transaction() as tx:
+                for name, batch in batches.items():
+                    for row, weight in batch:
+                        (tx.insert if weight > 0 else tx.erase)(name, [row])
+                if jump is not None and model.now is not None and jump >= model.now:
+                    tx.advance(jump)
+                else:
+                    jump = None
+            late, expired = model.commit(batches, jump)
+            assert tx.stats.late == {name: len(rows) for name, rows in late.items()}
+            assert tx.stats.expired == expired
+            assert ws.now == model.now
+            shown = {}
+            for name, stream in model.streams.items():
+                assert ws.late(name) == (stream.inserted_late, stream.erased_late)
+                shown[name] = stream.contents
+                assert set(ws[name]) == set(shown[name]), number
+                assert model.now is not None
+                held = [row[0] for row in ws[name]]
+                assert not held or min(held) >= model.now - stream.keep - stream.bucket
+            for name, rows in heads(shown["trade"], shown["quote"]).items() if rules != LINKED else ():
+                assert set(ws[name]) == rows, (name, number)
+            peak = max(peak, ws["trade"].count)
+            latest = max([latest + 4, *(row[0] for batch in batches.values() for row, _ in batch)])
+        ws.verify()
+        ws.check_invariants()
+    total = sum(stream.inserted_late + stream.erased_late for stream in model.streams.values())
+    assert total > 40 and peak < 200
+
+
+def _gather(into: set[Any], table: pa.Table) -> None:
+    into.update(zip(*table.drop_columns("weight").to_pydict().values(), strict=True))
+
+
+def test_a_split_transaction_differs_in_late_rows_alone() -> None:
+    chance = random.Random(7)
+    lates = 0
+    for _ in range(40):
+        whole_model, split_model = Model(), Model()
+        first = {"trade": [(100, 1, 1, 1)], "quote": [(100, 1, 1, 1)]}
+        whole, split = (started(model, RULES["vol"], "delta", first) for model in (whole_model, split_model))
+        rows = [(100 + chance.randrange(-3, 60), 1, 2, n) for n in range(12)]
+        with whole.transaction() as tx:
+            tx.insert("trade", rows)
+        late: set[Any] = set()
+        split.on_late("trade", partial(_gather, late))
+        for row in rows:
+            with split.transaction() as tx:
+                tx.insert("trade", [row])
+        for ws in (whole, split):
+            with ws.transaction() as tx:
+                tx.advance(170)
+        assert set(whole["trade"]) - late == set(split["trade"])
+        assert len(late) == sum(split.late("trade")) and whole.now == split.now == 170
+        lates += len(late)
+    assert lates > 100
+
+
+def test_rows_leave_by_what_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a window of 6,400 rows, what is read for 100 to leave are these, and not the rows that stay."""
+    read = 0
+    rows_of = time_range._base_rows
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal read
+        rows = rows_of(*arguments)
+        read += len(rows[0])
+        return rows
+
+    monkeypatch.setattr(time_range, "_base_rows", counted)
+    ws = Workspace()
+    ws.load("trade", {"t": range(6400), "e": range(6400)}, time="t", keep=6400)
+    ws.install("n[] = count() <- trade(_, _).")
+    left = 0
+    for number in range(64, 200):
+        times = range(100 * number, 100 * number + 100)
+        with ws.transaction() as tx:
+            tx.insert("trade", {"t": times, "e": times})
+        left += tx.stats.expired.get("trade", 0)
+        assert 6400 <= ws["trade"].count <= 6500
+    assert left == 100 * 135 and read <= 1.1 * left
+
+
+def test_strategies_do_not_know_of_streams() -> None:
+    """One feed, by each strategy: the same change of each head in each transaction."""
+    told = []
+    for strategy in (name for name in STRATEGIES if name != "stages"):
+        model, chance, latest = Model(), random.Random(5), 1000
+        ws = started(model, "\n".join(RULES.values()), strategy, {"trade": [], "quote": []})
+        changes = []
+        for _ in range(40):
+            batches = {name: drawn(chance, model, name, latest) for name in ("trade", "quote")}
+            with ws.transaction() as tx:
+                for name, batch in batches.items():
+                    for row, weight in batch:
+                        (tx.insert if weight > 0 else tx.erase)(name, [row])
+            model.commit(batches)
+            latest += 12
+            changes.append({name: sorted(map(str, tx.changes[name].to_pylist())) for name in ws.heads})
+        told.append(changes)
+    assert all(changes == told[0] for changes in told)
+    assert sum(len(rows) for change in told[0] for rows in change.values()) > 200
