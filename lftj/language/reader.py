@@ -20,6 +20,7 @@ from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.filtered_aggregates import Filtered
 from lftj.language.literal_reader import span_of, token_span
 from lftj.language.predicates import holds, is_test
+from lftj.language.recent import NOW
 from lftj.language.syntax import (
     Aggregate,
     Atom,
@@ -455,6 +456,8 @@ class Reader(WindowReader):
                 f"'{name}' is an aggregate: it stands alone in a head, as in n[a] = count();"
                 " compute with it in another rule",
             )
+        if name == NOW and not arguments:
+            return Call(NOW, (), span_of(meta))
         if name not in FUNCTIONS:
             arrow = re.compile(r"\s*(<-)").match(self._text, meta.end_pos)
             if arrow:  # read as a comparison of a call with what is negative

@@ -221,8 +221,8 @@ class RelationVersion:
         schema.hold(following)
         return following
 
-    def rows_between(self, low: int | None, high: int) -> np.ndarray:
-        """The tuples of a stream with a time from ``low`` on, None: from the first, and below ``high``.
+    def rows_between(self, low: int | None, high: int | None) -> np.ndarray:
+        """The tuples of a stream with a time from ``low`` on and below ``high``; None: of no bound.
 
         int64 (columns that tell rows apart, n), in no order.
         """

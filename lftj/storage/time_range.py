@@ -12,8 +12,8 @@ from lftj.storage.signed_rows import gathered, net_rows
 from lftj.storage.trie import Trie
 
 
-def rows_between(index: IndexVersion, low: int | None, high: int) -> np.ndarray:
-    """The present tuples with a first key from ``low`` on, None: from the first, and below ``high``, sorted.
+def rows_between(index: IndexVersion, low: int | None, high: int | None) -> np.ndarray:
+    """The present tuples with a first key from ``low`` on, and below ``high``, sorted; None: of no bound.
 
     >>> first = IndexVersion(Trie.from_sorted([np.array([1, 1, 4]), np.array([3, 5, 2])]))
     >>> second = first.advance([np.array([1, 2]), np.array([5, 9])], np.array([-1, 1]))
@@ -31,7 +31,7 @@ def rows_between(index: IndexVersion, low: int | None, high: int) -> np.ndarray:
     return present if isinstance(present, np.ndarray) else np.array(present)
 
 
-def _base_rows(base: Trie, low: int | None, high: int) -> list[np.ndarray]:
+def _base_rows(base: Trie, low: int | None, high: int | None) -> list[np.ndarray]:
     columns = []
     start, end = _bounds(base.keys[0], low, high)
     for level, keys in enumerate(base.keys):
@@ -44,6 +44,7 @@ def _base_rows(base: Trie, low: int | None, high: int) -> list[np.ndarray]:
     return columns
 
 
-def _bounds(sorted_keys: np.ndarray, low: int | None, high: int) -> tuple[int, int]:
+def _bounds(sorted_keys: np.ndarray, low: int | None, high: int | None) -> tuple[int, int]:
     start = 0 if low is None else int(np.searchsorted(sorted_keys, np.int64(low)))
-    return start, max(start, int(np.searchsorted(sorted_keys, np.int64(high))))
+    end = len(sorted_keys) if high is None else int(np.searchsorted(sorted_keys, np.int64(high)))
+    return start, max(start, end)

@@ -80,7 +80,7 @@ late would leave at once: keep rows for 5 at least
         )
     spans = {"lateness": lateness, "keep": keep, "ahead": ahead}
     units = {
-        name: None if span is None else _units(relation, time, name, span, plain)
+        name: None if span is None else units_of(f"stream {relation!r}: {name}=", time, span, plain)
         for name, span in spans.items()
     }
     stream = Stream(time, units["lateness"] or 0, units["keep"], units["ahead"])
@@ -96,9 +96,9 @@ def _shown(span: Span | None) -> str:
     return literal(span) if isinstance(span, datetime.timedelta) else str(span)
 
 
-def _units(relation: str, time: str, name: str, span: Span, plain: pa.DataType) -> int:
-    """A span in units of the column.  Raises StreamError."""
-    given = f"stream {relation!r}: {name}={_shown(span)}"
+def units_of(what: str, time: str, span: Span, arrow_type: pa.DataType) -> int:
+    """A span in units of a column of times.  ``what``: it is.  Raises StreamError."""
+    plain, given = plain_type(arrow_type), f"{what}{_shown(span)}"
     if isinstance(span, int) and not isinstance(span, bool) and (kind(plain) == "integer" or not span):
         units = span
     elif kind(plain) == "integer":
@@ -116,6 +116,20 @@ def _units(relation: str, time: str, name: str, span: Span, plain: pa.DataType) 
     if not 0 <= units < 1 << 60:
         raise StreamError(f"{given}: give a length from 0 to 2**60 units")
     return units
+
+
+def span_text(units: int, arrow_type: pa.DataType) -> str:
+    """A span of so many units of a column of times, as a rule's text has it.
+
+    >>> span_text(7_200_000, pa.timestamp("ms")), span_text(2, pa.date32()), span_text(5, pa.int64())
+    ('2h', '2d', '5')
+    """
+    plain = plain_type(arrow_type)
+    if kind(plain) == "integer":
+        return str(units)
+    if kind(plain) == "date":
+        return f"{units}d"
+    return literal(datetime.timedelta(microseconds=units * NANOSECONDS[plain.unit] / 1000))
 
 
 def _length(span: Span) -> datetime.timedelta | None:

@@ -10,10 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.wide_columns import WideColumns
 from maintenance.changes.change import Change
+
+
+def recent_version(name: str, stream: RelationVersion, left: int | None) -> RelationVersion:
+    """A relation of a stream's rows, without those before a time.  O(n)."""
+    schema = stream.schema
+    rows = stream.rows_between(left, None)
+    rows, _ = net_rows(rows, np.ones(rows.shape[1], np.int64))
+    columns = WideColumns(name, schema, rows[0]) if schema.wide else [*rows]
+    return RelationVersion(Relation.from_codes(name, schema, columns))
 
 
 def with_expiry(

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from lftj.language.recent import Recent
 from lftj.values.streams import Stream
 
 
@@ -68,6 +69,21 @@ class StreamState:
         stream = self.stream
         spans = {"lateness": stream.lateness, "keep": stream.keep, "ahead": stream.ahead}
         return {"time": stream.time, **spans, "moving": self.moving}
+
+
+@dataclass(frozen=True)
+class RecentState:
+    """``left``: of a relation of recent rows, all that are earlier have left; None: none has."""
+
+    recent: Recent
+    left: int | None = None
+
+    def left_by(self, now: int | None) -> RecentState:
+        """The same when the clock is there."""
+        bound = None if now is None else now - self.recent.span
+        if bound is None or (self.left is not None and bound <= self.left):
+            return self
+        return replace(self, left=bound)
 
 
 def stream_state_of(record: Mapping[str, Any]) -> StreamState:

@@ -24,7 +24,7 @@ from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.event_time.expiry import with_expiry
 from maintenance.event_time.stream_buffer import StreamBuffer
-from maintenance.event_time.stream_state import Late, StreamState, clock
+from maintenance.event_time.stream_state import Late, RecentState, StreamState, clock
 
 Streams = Mapping[str, StreamState]
 Moving = Sequence[int | None]
@@ -41,19 +41,16 @@ class Clockwork:
     advanced: int | None = None
     told: dict[str, Moving] | None = None
 
-    @property
-    def says_something(self) -> bool:
-        return self.advanced is not None or bool(self.told)
-
 
 @dataclass
 class Tick:
-    """``streams``: as they are after the transaction, when all is told.
+    """``streams`` and ``recents``: as they are after the transaction, when all is told.
 
     ``late_rows``: of each stream that has some, as a table with a column ``weight``.
     """
 
     before: Streams
+    recents: Mapping[str, RecentState] = field(default_factory=dict)
     clockwork: Clockwork = field(default_factory=Clockwork)
     late_rows: dict[str, pa.Table] = field(default_factory=dict)
     expired: dict[str, int] = field(default_factory=dict)
@@ -98,8 +95,8 @@ class Tick:
 
     def expire(self, versions: Mapping[str, RelationVersion], changes: dict[str, Change]) -> None:
         """Let what the clock has passed leave with the transaction: ``changes`` get it, by relation."""
+        now, given = clock(self.streams), dict(changes)
         if self.clockwork.told is None:
-            now = clock(self.streams)
             self.streams = {name: state.left_by(now) for name, state in self.streams.items()}
         for name, state in self.streams.items():
             before = self.before[name].left
@@ -110,3 +107,11 @@ class Tick:
                 changes[name] = change
             if n_left:
                 self.expired[name] = n_left
+        before_each = self.recents
+        self.recents = {name: each.left_by(now) for name, each in before_each.items()}
+        for name, each in self.recents.items():
+            change, left = given.get(each.recent.stream), before_each[name].left
+            if each.left is not None and (change is not None or each.left != left):
+                change, _ = with_expiry(versions[name], change, left, each.left)
+            if change is not None:
+                changes[name] = change

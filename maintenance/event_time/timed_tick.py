@@ -19,15 +19,15 @@ from lftj.values.schema import Schema
 from maintenance.changes.signed import Signed
 from maintenance.changes.timed_change import TimedChange
 from maintenance.event_time.stream_buffer import NEVER, on_time, times_of
-from maintenance.event_time.stream_state import StreamState
+from maintenance.event_time.stream_state import RecentState, StreamState, clock
 from maintenance.event_time.tick import Streams, Tick
 
 
 class TimedTick(Tick):
     """Of ``n`` transactions."""
 
-    def __init__(self, before: Streams, n: int) -> None:
-        super().__init__(before)
+    def __init__(self, before: Streams, recents: Mapping[str, RecentState], n: int) -> None:
+        super().__init__(before, recents)
         self._n = n
         self._waterlines: dict[str, np.ndarray] = {}
         """Of streams that have rows, behind each transaction."""
@@ -53,12 +53,13 @@ class TimedTick(Tick):
         """Let what the clock has passed leave with each transaction: ``changes`` get it, by relation."""
         if not self.before or not self._n:
             return
+        given = dict(changes)
         nows = np.minimum.reduce([self._behind_each(name, state) for name, state in self.before.items()])
+        known = nows > NEVER
         for name, state in self.streams.items():
             if state.stream.keep is None:
                 continue
             bounds = np.full(self._n, NEVER if state.left is None else state.left)
-            known = nows > NEVER
             bounds[known] = np.maximum(bounds[known], state.stream.kept_from(nows[known]))
             left = int(bounds[-1])
             if left == NEVER or left == state.left:
@@ -69,6 +70,16 @@ class TimedTick(Tick):
             if n_left:
                 self.expired[name] = n_left
             self.streams[name] = replace(state, left=left)
+        for name, each in self.recents.items():
+            bounds = np.full(self._n, NEVER if each.left is None else each.left)
+            bounds[known] = np.maximum(bounds[known], nows[known] - each.recent.span)
+            came = given.get(each.recent.stream)
+            if bounds[-1] != NEVER and (came is not None or bounds[-1] != each.left):
+                came, _ = _with_expiry(versions[name], came, each.left, bounds)
+            if came is not None and len(came):
+                changes[name] = came
+        now = clock(self.streams)
+        self.recents = {name: each.left_by(now) for name, each in self.recents.items()}
 
     def _behind_each(self, name: str, state: StreamState) -> np.ndarray:
         """A stream's waterline behind each transaction."""

@@ -151,7 +151,7 @@ class BatchCommit(Commit):
         self._spans: Spans = state.spans
         """As far as they are widened."""
         self._announcements: list[Announcement] | None = None
-        self._tick: TimedTick = TimedTick(state.streams, len(applied))
+        self._tick: TimedTick = TimedTick(state.streams, state.recents, len(applied))
         self._reached: tuple[State, int] | None = None
         """The state that they have kept, where that is not the published one, and its transaction."""
         self._reaching: tuple[State, int] | None = None
@@ -213,8 +213,14 @@ class BatchCommit(Commit):
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
+        streams, recents = self._tick.streams, self._tick.recents
         return replace(
-            state, versions=versions, spans=self._spans, streams=self._tick.streams, commit=self.mark
+            state,
+            versions=versions,
+            spans=self._spans,
+            streams=streams,
+            recents=recents,
+            commit=self.mark,
         )
 
     def _at_once(self, batch: TimedRound, state: State) -> None:

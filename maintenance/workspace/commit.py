@@ -53,7 +53,7 @@ class Commit:
         self.announcements: list[Announcement] = []
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
-        self._tick = Tick(state.streams, transaction.clockwork)
+        self._tick = Tick(state.streams, state.recents, transaction.clockwork)
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
             version = state.base_version(name)
@@ -115,7 +115,10 @@ class Commit:
         refuse_large_views(state.heads, round_.new, state.view_bytes)
         self._changes = round_.changes
         self._round = round_
-        return replace(state, versions=round_.new, spans=spans, streams=self._tick.streams, commit=self.mark)
+        streams, recents = self._tick.streams, self._tick.recents
+        return replace(
+            state, versions=round_.new, spans=spans, streams=streams, recents=recents, commit=self.mark
+        )
 
     def entry(self, state: State) -> Changed:
         """What the journal says: the changes of base relations, by value.  ``state``: the one before."""

@@ -38,7 +38,7 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
         disk.make_folder(part / FOLDER)
         relations = []
         for name, version in state.versions.items():
-            if name not in state.heads:
+            if name not in state.heads and name not in state.recents:
                 schema = version.schema
                 file = write_rows(disk, part, name, schema.as_declared(RelationTable(version).table))
                 keeps_null, bag, key = schema.keeps_null, schema.bag, schema.key

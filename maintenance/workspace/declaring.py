@@ -11,11 +11,13 @@ import numpy as np
 from lftj.errors import StreamError
 from lftj.language.declared_keys import check_keys, declared_of
 from lftj.language.declared_streams import check_streams, clashing, stream_declared
+from lftj.language.recent import with_recent
 from lftj.language.syntax import Program
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import ColumnType
-from maintenance.event_time.expiry import with_expiry
-from maintenance.event_time.stream_state import StreamState, clock
+from lftj.values.streams import span_text
+from maintenance.event_time.expiry import recent_version, with_expiry
+from maintenance.event_time.stream_state import RecentState, StreamState, clock
 from maintenance.event_time.tick import Streams
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.state import State
@@ -63,6 +65,35 @@ def with_declared(state: State, tree: Program) -> tuple[State, Declared]:
     return replace(state, versions=versions, streams=streams, commit=None), declared
 
 
+def with_recents(state: State, tree: Program) -> tuple[State, Program]:
+    """The state with relations of the recent rows that a program reads, and the program over these.
+
+    Raises RuleError.
+    """
+    bases = {name: version.schema for name, version in state.versions.items() if name not in state.heads}
+    rewritten, found = with_recent(tree, bases)
+    new = {one.name: RecentState(one).left_by(clock(state.streams)) for one in found}
+    new = {name: each for name, each in new.items() if name not in state.recents}
+    if not new:
+        return state, rewritten
+    versions = {
+        name: recent_version(name, state.versions[each.recent.stream], each.left)
+        for name, each in new.items()
+    }
+    recents = {**state.recents, **new}
+    return replace(state, versions={**state.versions, **versions}, recents=recents, commit=None), rewritten
+
+
+def without_unread(state: State) -> State:
+    """The state less relations of recent rows that no rule reads."""
+    read = frozenset().union(*(head.reads for head in state.heads.values()))
+    gone = state.recents.keys() - read
+    if not gone:
+        return state
+    versions = {name: version for name, version in state.versions.items() if name not in gone}
+    return replace(state, versions=versions, recents={n: r for n, r in state.recents.items() if n in read})
+
+
 def with_loaded(state: State, version: RelationVersion) -> State:
     """The state with a base relation that was loaded.  Raises StreamError for a stream that it can't be."""
     versions = {**state.versions, version.name: version}
@@ -71,8 +102,8 @@ def with_loaded(state: State, version: RelationVersion) -> State:
         before = state.streams.get(version.name)
         if before is not None and before.stream != version.schema.stream:
             raise StreamError(
-                f"{version.name!r} is a stream with other settings, {shown(before.stream)}: load it with"
-                " these, or once without time= to begin anew"
+                f"{version.name!r} is a stream with other settings, {_settings(state, version.name)}: load it"
+                " with these, or once without time= to begin anew"
             )
         schemas = {name: each.schema for name, each in versions.items() if name not in state.heads}
         if problem := clashing(version.name, version.schema, schemas):
@@ -81,9 +112,13 @@ def with_loaded(state: State, version: RelationVersion) -> State:
     return replace(state, versions=versions, streams=streams, commit=None)
 
 
-def shown(stream: Any) -> str:
+def _settings(state: State, name: str) -> str:
+    """What makes a relation a stream, as `load` takes it."""
+    schema, stream = state.versions[name].schema, state.streams[name].stream
+    arrow = schema.columns[schema.time_number].type.arrow
     spans = (("lateness", stream.lateness), ("keep", stream.keep), ("ahead", stream.ahead))
-    return ", ".join([f"time={stream.time!r}", *(f"{name}={span}" for name, span in spans if span)])
+    texts = [f"{option}={span_text(span, arrow)}" for option, span in spans if span]
+    return ", ".join([f"time={stream.time!r}", *texts])
 
 
 def begun(version: RelationVersion, streams: Streams) -> StreamState:

@@ -85,7 +85,8 @@ class Wishes:
         """
         gone = written_heads(tree) & set(state.heads) if replaces else set()
         checked = self.checked(tree, state, gone, domains)
-        if self.results is None or self.results.choices is not None or not tree.text:
+        has_text = tree.text and not state.recents  # relations of recent rows have no name in one
+        if self.results is None or self.results.choices is not None or not has_text:
             return self, tree, gone, checked
         made = {name for each in state.definitions if gone & {*each.strategies} for name in each.strategies}
         there = {name: version.schema for name, version in state.versions.items() if name not in made}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lftj.language.recent import is_recent
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.values.shown_text import counted
 from maintenance.workspace.history import Span
@@ -170,7 +171,11 @@ def stats_of(published: Published) -> WorkspaceStats:
     total, memory_bytes = watched.history.total, published.memory_bytes(state)
     return WorkspaceStats(
         version=state.number,
-        rows={name: version.n_rows for name, version in state.versions.items() if not is_auxiliary(name)},
+        rows={
+            name: version.n_rows
+            for name, version in state.versions.items()
+            if not (is_auxiliary(name) or is_recent(name))
+        },
         memory_bytes=memory_bytes,
         old_snapshots=len(ages),
         old_snapshot_seconds=max(ages, default=0.0),

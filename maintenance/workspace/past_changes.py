@@ -99,7 +99,7 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
     DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
-    if streams := sorted(relations & state.streams.keys()):
+    if streams := sorted(state.streams_read(relations) & state.streams.keys()):
         raise CursorError(
             f"the changes behind version {after} are not in memory, and the journal has no rows that left the"
             f" stream {streams[0]!r}: read the head as it is now and go on from there, or keep more,"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lftj.database.database import Database, relations_table
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
+from lftj.language.recent import is_recent
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
@@ -25,7 +26,9 @@ class VersionedRelations(Mapping[str, RelationTable]):
 
     def __init__(self, versions: Mapping[str, RelationVersion], hidden: Mapping[str, str]) -> None:
         self._versions = {
-            name: versions[name] for name in versions if not (is_auxiliary(name) or name in hidden)
+            name: versions[name]
+            for name in versions
+            if not (is_auxiliary(name) or is_recent(name) or name in hidden)
         }
         self._hidden = hidden
 

@@ -112,7 +112,10 @@ class SqlViews(Database):
     def followed(self, names: Collection[str]) -> set[str]:
         """These relations, and the heads whose rules read one of them, also by way of others."""
         found = set(names)
-        found.update(name for name, head in self._state.heads.items() if not head.reads.isdisjoint(found))
+        state = self._state
+        for name, head in state.heads.items():
+            if not found.isdisjoint(state.streams_read(head.reads)):
+                found.add(name)
         return found
 
     @property

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
+from lftj.language.recent import is_recent
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.rewriting.guard import Spans
 from lftj.storage.relation_version import RelationVersion
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Entry
-from maintenance.event_time.stream_state import StreamState
+from maintenance.event_time.stream_state import RecentState, StreamState
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.strategies import DEFAULT
 from maintenance.heads.stratum import Strata
@@ -45,6 +46,8 @@ class State:
     """The programs that are installed."""
     streams: Mapping[str, StreamState] = field(default_factory=dict)
     """Where each stream stands, by its relation."""
+    recents: Mapping[str, RecentState] = field(default_factory=dict)
+    """Of which streams relations have the rows of ``now() - 10m``, by their names."""
 
     @cached_property
     def since(self) -> Mapping[str, int]:
@@ -68,6 +71,10 @@ class State:
         """The heads that a user named and may not read, with what to say of them."""
         return self.strata.hidden
 
+    def streams_read(self, names: Collection[str]) -> set[str]:
+        """These relations, and the streams whose recent rows some of them have."""
+        return {*names, *(self.recents[name].recent.stream for name in names if name in self.recents)}
+
     def refuse_unknown(self, name: str) -> None:
         """Raise UnknownRelationError where no head of that name can be read."""
         if name in self.hidden:
@@ -80,12 +87,14 @@ class State:
         version = self.versions.get(name)
         if version is None:
             raise unknown_name(
-                "relation", name, [known for known in self.versions if not is_auxiliary(known)]
+                "relation",
+                name,
+                [known for known in self.versions if not (is_auxiliary(known) or is_recent(known))],
             )
         return version
 
     def base_version(self, name: str) -> RelationVersion:
         """A base relation's version.  Raises UnknownRelationError, and ChangeError for a head."""
-        if name in self.heads:
+        if name in self.heads or name in self.recents:
             raise ChangeError(f"{name!r} is derived by a rule: change what the rule reads")
         return self.version(name)

@@ -49,7 +49,7 @@ from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
-from maintenance.workspace.declaring import with_declared, with_loaded
+from maintenance.workspace.declaring import with_declared, with_loaded, with_recents, without_unread
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
@@ -163,7 +163,7 @@ class Workspace(StreamRelations):
         if name in self._heads:
             raise ChangeError(f"{name!r} is the head of an installed rule: it can't be loaded")
         for head in self._heads.values():
-            if name in head.reads:
+            if name in self._state.streams_read(head.reads):
                 raise ChangeError(
                     f"{name!r} can't be replaced, the rules of {shown_name(head.name)!r} read it:"
                     " change it in a transaction"
@@ -223,6 +223,7 @@ class Workspace(StreamRelations):
                 if state is not before:
                     self._published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
                 return
+            state, tree = with_recents(state, tree)
             wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains)
             if gone and state is before and is_installed(state, checked, wishes):
                 return
@@ -236,7 +237,7 @@ class Workspace(StreamRelations):
             )
             following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
             self._published.change_heads(
-                following, installed_entry(tree, wishes, replace, checked.wanted, declared)
+                without_unread(following), installed_entry(tree, wishes, replace, checked.wanted, declared)
             )
         self.domains.collector.settle_new()
 
@@ -261,7 +262,7 @@ class Workspace(StreamRelations):
         """
         with self._published.lock:
             state = self._published.changeable()
-            following = without_heads(state, set(heads))
+            following = without_unread(without_heads(state, set(heads)))
             self._published.change_heads(following, Uninstalled(heads))
             self._published.subscribers.drop(heads)
 

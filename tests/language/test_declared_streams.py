@@ -151,3 +151,67 @@ def test_a_reader_of_a_folder_sees_what_left(tmp_path: Path) -> None:
                 tx.advance(at(60))
             reader.refresh()
             assert reader.now == at(60) and reader["trade"].count == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "place"),
+    [
+        ("trade(s, t), t < now() - 10m", "compared with the time of a stream only", "t < now() - 10m"),
+        ("trade(s, t), t > now() - 10", "now\\(\\) - 10: .* give a duration", "t > now() - 10"),
+        (
+            "trade(s, t), t > now() - 3h",
+            "'trade' keeps rows for 2h, and this looks back 3h",
+            "t > now() - 3h",
+        ),
+        ("trade(s, t), t > now() - s", "no duration in the rule", "t > now() - s"),
+        ("trade(s, t), t > now() - $d", "no duration in the rule", "t > now() - $d"),
+        ("trade(s, t), t + 5m > now()", "compared with the time of a stream only", "t + 5m > now()"),
+        ("trade(s, t), u = now()", "compared with the time of a stream only", "u = now()"),
+        ("plain(s, t), t > now()", "'t' is the time of no stream in the body", "t > now()"),
+        ("!trade(s, t), plain(s, t), t > now()", "'t' is the time of no stream in the body", "t > now()"),
+        ("trade(s, t), t > now(1)", "unknown function 'now'", "now"),
+    ],
+)
+def test_what_is_not_asked_of_now(body: str, said: str, place: str) -> None:
+    ws = Workspace()
+    ws.load("trade", EMPTY, time="t", lateness="5s", keep="2h")
+    ws.load("plain", EMPTY)
+    text = f"n(s) <- {body}."
+    with pytest.raises(errors.RuleError, match=said) as caught:
+        ws.install(text)
+    assert caught.value.span is not None and text[slice(*caught.value.span)] == place
+    assert [*ws.relations] == ["trade", "plain"]
+
+
+def test_relations_of_recent_rows_are_nobodys() -> None:
+    """They are there as long as a rule reads them, and nothing of them is shown but by what explains."""
+    ws = Workspace()
+    ws.load("trade", [(1, at(0)), (2, at(50)), (3, at(60))], columns=["s", "t"], time="t", keep="2h")
+    ws.install("new(s) <- trade(s, t), t > now() - 10s.")
+    ws.install("two(s) <- (trade(t: t, s: s), now() - 10s < t ; trade(s, t), t >= now() - 59s).")
+    assert (sorted(ws["new"]), sorted(ws["two"])) == ([(3,)], [(2,), (3,)])
+    assert [*ws.relations] == ["trade", "new", "two"] == [*ws.stats.rows]
+    assert "change of trade from now() - 9999999(s, t): s" in str(ws.explain_maintenance("new"))
+    assert len(ws._state.recents) == 2
+    with ws.transaction() as tx:
+        with pytest.raises(errors.UnknownRelationError):
+            tx.insert("trade from now() - 1", [(1, at(0))])
+        with pytest.raises(errors.ChangeError, match="is derived by a rule"):
+            tx.insert("trade from now() - 9999999", [(1, at(0))])
+        tx.advance(at(65))
+    assert tx.changes["two"].to_pylist() == [] and sorted(ws["new"]) == [(3,)]
+    with pytest.raises(errors.ChangeError, match="'trade' can't be replaced, the rules of 'new' read it"):
+        ws.load("trade", EMPTY)
+    with ws.transaction() as tx:
+        tx.insert("trade", [(4, at(70))])
+        assert {"trade", "new", "two"} <= tx.changing
+        with pytest.raises(errors.TransactionError, match="has changed already"):
+            tx.sql("SELECT * FROM new")
+    ws.uninstall("two")
+    assert [*ws._state.recents] == ["trade from now() - 9999999"]
+    ws.install("new(s) <- trade(s, t), t > now() - 20s.", replace=True)
+    assert [*ws._state.recents] == ["trade from now() - 19999999"]
+    ws.uninstall("new")
+    assert not ws._state.recents and [*ws._state.versions] == ["trade"]
+    with pytest.raises(errors.RuleError, match=r"now\(\) is for rules that are installed in a workspace"):
+        ws.query("n(s) <- trade(s, t), t > now() - 10s.")

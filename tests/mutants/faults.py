@@ -770,8 +770,8 @@ FAULTS = (
     Fault(
         "a row at the beginning of what is kept leaves",
         "lftj/storage/time_range.py",
-        "    return start, max(start, int(np.searchsorted(sorted_keys, np.int64(high))))\n",
-        '    return start, max(start, int(np.searchsorted(sorted_keys, np.int64(high), "right")))\n',
+        "int(np.searchsorted(sorted_keys, np.int64(high)))\n",
+        'int(np.searchsorted(sorted_keys, np.int64(high), "right"))\n',
         STREAMS,
     ),
     Fault(

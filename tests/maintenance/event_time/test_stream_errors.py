@@ -74,17 +74,13 @@ def test_streams_have_one_clock() -> None:
         ws.load("b", ROWS)
         with pytest.raises(errors.StreamError, match=f"stream 'b': its time '{column}'"):
             ws.install(f"stream b({column}).")
-    with pytest.raises(
-        errors.StreamError, match="'a' is a stream with other settings, time='t': load it with"
-    ):
+    with pytest.raises(errors.StreamError, match="'a' is a stream with other settings, time='t': load it"):
         ws.load("a", ROWS, time="t", keep="1s")
     ws.load("a", ROWS)
     assert ws.now is None
     ws.load("a", ROWS, time="z", keep="1s")
     assert ws.now == UTC
-    with pytest.raises(
-        errors.StreamError, match="'a' is a stream with other settings, time='z', keep=1000000"
-    ):
+    with pytest.raises(errors.StreamError, match="'a' is a stream with other settings, time='z', keep=1s"):
         ws.load("a", ROWS, time="z")
 
 

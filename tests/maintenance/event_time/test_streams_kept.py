@@ -32,6 +32,7 @@ pair(s, t, u) <- trade(s, _, t), quote(s, p, u), p > 1.
 alone(s, t) <- quote(s, _, t), !trade(s: s).
 inverse(t, i) <- trade(_, q, t), i = 12 / (q - 9).
 """
+RECENT = "fresh(s, t) <- quote(s, _, t), t > now() - {}."
 WINDOWED = "cell[s, w] = sum(q) <- trade(s, q, t), w = div(t, 4)."
 """Of times that are integers."""
 
@@ -78,7 +79,7 @@ class Times:
         return Counter({(s, q, self.value(t)): n for (t, s, q), n in rows.items()})
 
 
-def heads(trades: Counter[Any], quotes: Counter[Any]) -> dict[str, set[Any]]:
+def heads(trades: Counter[Any], quotes: Counter[Any], since: Any) -> dict[str, set[Any]]:
     vol: Counter[int] = Counter()
     n: Counter[int] = Counter()
     best: dict[int, int] = {}
@@ -92,6 +93,7 @@ def heads(trades: Counter[Any], quotes: Counter[Any]) -> dict[str, set[Any]]:
         "best": set(best.items()),
         "pair": {(s, t, u) for s, _, t in trades for r, p, u in quotes if r == s and p > 1},
         "alone": {(s, t) for s, _, t in quotes if s not in vol},
+        "fresh": {(s, t) for s, _, t in quotes if since is None or t > since},
         "inverse": {(t, 12 / (q - BAD)) for _, q, t in trades},
     }
 
@@ -134,6 +136,8 @@ class StreamMachine(RuleBasedStateMachine):
         self.workspace = Workspace.open(self.folder)
         for name, stream in streams.items():
             rows: Batch = [((time, s, q), 1) for time, s, q, _ in (loaded if name == "trade" else [])]
+            if not stream.is_bag:
+                rows = [*dict.fromkeys(rows)]
             self.model.load(name, stream, [row for row, _ in rows])
             source = {label: column for label, column in self.times.table(rows).items() if label != "weight"}
             spans = self.times.span(stream.lateness), self.times.span(stream.keep)
@@ -146,7 +150,8 @@ class StreamMachine(RuleBasedStateMachine):
                 self.workspace.on_late(name, self.hears(name))
             else:
                 self.workspace.load(name, pa.table(source), bag=stream.is_bag, **options)
-        self.workspace.install(RULES + (WINDOWED if kind == "integer" else ""), strategy)
+        recent = RECENT.format({"integer": "5", "date": "5d", "timestamp": "5s"}[kind])
+        self.workspace.install(RULES + recent + (WINDOWED if kind == "integer" else ""), strategy)
         self.told = {name: Counter(self.workspace[name]) for name in self.workspace.heads}
 
     def hears(self, name: str) -> Any:
@@ -326,7 +331,8 @@ class StreamMachine(RuleBasedStateMachine):
             assert Counter(self.workspace[name]) == shown[name], "contents = filter of history"
             if now is not None and stream.bound is not None:
                 assert all(row[0] >= now - stream.keep - stream.bucket for row in stream.contents)
-        for name, rows in heads(shown["trade"], shown["quote"]).items():
+        since = None if now is None else self.times.value(now - 5)
+        for name, rows in heads(shown["trade"], shown["quote"], since).items():
             assert set(self.workspace[name]) == rows, name
         for name, rows in self.told.items():
             assert rows == Counter(self.workspace[name]), f"changes of {name} add up to it"
