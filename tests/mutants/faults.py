@@ -44,7 +44,6 @@ STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 KEYED = ("storage/test_keyed.py",)
 STREAMS = ("maintenance/event_time/test_stream_laws.py",)
-STREAM_BATCHES = ("maintenance/event_time/test_streams_kept.py",)
 BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
@@ -793,7 +792,7 @@ FAULTS = (
         "maintenance/event_time/timed_tick.py",
         "waterlines[numbers], NEVER, numbers)",
         "waterlines[numbers * 0], NEVER, numbers)",
-        STREAM_BATCHES,
+        STREAMS,
     ),
     Fault(
         "what leaves in a batch leaves with its last transaction",
@@ -801,7 +800,7 @@ FAULTS = (
         "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
         "    times = np.where(signs < 0, len(bounds) - 1, times)\n"
         "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
-        STREAM_BATCHES,
+        STREAMS,
     ),
     # -- tables with a key -------------------------------------------------------------------
     Fault(

@@ -157,6 +157,39 @@ def test_a_split_transaction_differs_in_late_rows_alone() -> None:
     assert lates > 100
 
 
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
+def test_each_transaction_of_a_batch_is_as_by_itself(strategy: str) -> None:
+    chance, latest, n_changes = random.Random(11), 1000, 0
+    first: dict[str, list[Any]] = {"trade": [(1000, 1, 2, 3)], "quote": []}
+    one, many = (started(Model(), "\n".join(RULES.values()), strategy, first) for _ in range(2))
+    for _ in range(8):
+        feed: dict[str, list[Any]] = {"trade": [], "quote": []}
+        alone = []
+        for number in range(chance.randrange(1, 6)):
+            with one.transaction() as tx:
+                for name, rows in feed.items():
+                    for _ in range(chance.randrange(4)):
+                        time = latest + chance.randrange(-8, 30)
+                        row = time, chance.randrange(3), chance.randrange(1, 6), chance.randrange(9)
+                        tx.insert(name, [row])
+                        rows.append((*row, 1, number))
+            alone.append({name: sorted(map(str, tx.changes[name].to_pylist())) for name in one.heads})
+            latest += 9
+        labels = [*COLUMNS, "weight", "txn"]
+        tables = {
+            name: pa.table({label: [row[n] for row in rows] for n, label in enumerate(labels)})
+            for name, rows in feed.items()
+            if rows
+        }
+        applied = many.apply_many(tables) if tables else []
+        given = [alone[number] for number in sorted({row[-1] for rows in feed.values() for row in rows})]
+        told = [{name: sorted(map(str, each[name].to_pylist())) for name in many.heads} for each in applied]
+        assert told == given
+        assert many.now == one.now and many.late("trade") == one.late("trade")
+        n_changes += sum(len(rows) for each in told for rows in each.values())
+    assert n_changes > 200
+
+
 def test_rows_leave_by_what_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a window of 6,400 rows, what is read for 100 to leave are these, and not the rows that stay."""
     read = 0
