@@ -183,6 +183,10 @@ class ConflictError(TransactionError):
     """What the SQL of a transaction read was changed by another one before it was committed: run it again."""
 
 
+class CircuitError(LftjError):
+    """A circuit over streams is not whole, or a function in it is not what its author claims."""
+
+
 class StrategyError(LftjError):
     """A strategy does not exist, or can't keep the rule that it was asked to keep."""
 

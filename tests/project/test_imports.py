@@ -48,7 +48,7 @@ HOUSE = {
         placing
         """,
     "maintenance": """
-        shell  .
+        shell  .  streams
         workspace
         sql
         triggers
