@@ -64,7 +64,7 @@ def load_relation(
                 f"relation {name!r} has a column {row_number!r} already: row_number= names a new one"
             )
         table = table.append_column(row_number, pa.array(np.arange(table.num_rows)))
-    _check_column_names(name, table.column_names)
+    check_column_names(name, table.column_names)
     table = _without_nullable(table, not_null, "not_null")
     if key:
         table = _without_nullable(table, key, "key")
@@ -110,7 +110,7 @@ def _refuse_key(relation: str, table: pa.Table, key: Sequence[str], bag: bool, n
             )
 
 
-def _check_column_names(relation: str, names: Sequence[str]) -> None:
+def check_column_names(relation: str, names: Sequence[str]) -> None:
     renames: dict[str, str] = {}
     usable = [name for name in names if is_usable(name)]
     for name in names:

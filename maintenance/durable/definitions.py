@@ -69,7 +69,8 @@ class Definition:
         """Raise DurabilityError for a program that has no text, which can't be written down."""
         if not self.text:
             raise DurabilityError(
-                "a program without a text can't be kept in a folder: install the text of its rules"
+                f"{', '.join(self.strategies)}: what has no text, as an operator and a program that was made"
+                " without, can't be kept in a folder: install the text of its rules"
             )
 
     def without(self, heads: Collection[str]) -> Definition:

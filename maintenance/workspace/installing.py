@@ -32,6 +32,7 @@ from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import RECORD_GAP, Keeping
+from maintenance.heads.operator_head import OperatorHead
 from maintenance.heads.recursive_source import KeptComponents
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, DEFAULT, STRATEGIES, VIEWS
 from maintenance.heads.stratum import Stratum, heads_by_stratum
@@ -274,6 +275,8 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
     members = heads_of(state, name)
     if not members:
         raise unknown_name("head", name, [known for known in state.heads if not is_auxiliary(known)])
+    if isinstance(members[0], OperatorHead):
+        raise StrategyError(f"{name!r} is an operator: its function makes it, and no strategy")
     program = members[0].program.as_written
     written = as_written(program)
     names = {shown_name(other) for member in members for other in (name, *written.component_of(member.name))}

@@ -14,6 +14,7 @@ from lftj.language.body import Wanted
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
+from maintenance.heads.operator_head import OperatorHead
 from maintenance.heads.stratum import heads_by_stratum
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rel
     relations = {name: version.relation() for name, version in versions.items() if name not in heads}
     wanted: dict[int, dict[str, Relation]] = {}
     for name, head in heads.items():
+        if isinstance(head, OperatorHead):
+            relations[name] = head.anew(relations)
+            _compare(name, versions[name], relations[name])
+            continue
         program = head.program if is_view(name) else head.program.as_written
         if program.wanted is not None and name in program.wanted.results:
             if id(program.wanted) not in wanted:

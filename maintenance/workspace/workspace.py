@@ -63,13 +63,13 @@ from maintenance.workspace.installing import (
     written_heads,
 )
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
+from maintenance.workspace.operators import Operators
 from maintenance.workspace.published import Published
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import recovered
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
-from maintenance.workspace.stream_relations import StreamRelations
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_heads
@@ -84,7 +84,7 @@ from maintenance.workspace.view_choices import (
 _log = logging.getLogger(__name__)
 
 
-class Workspace(StreamRelations):
+class Workspace(Operators):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
     ``sensitivity_bytes``: memory for all sensitivity records together; when it is reached, the records with

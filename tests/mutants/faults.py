@@ -56,6 +56,7 @@ RESULTS = ("maintenance/workspace/test_results.py",)
 MERGED = ("rewriting/test_merged_tests.py",)
 
 STREAMS = ("maintenance/streams/test_stream_laws.py", "maintenance/streams/test_nested_streams.py")
+OPERATORS = ("maintenance/workspace/test_operators.py",)
 CIRCUITS = ("maintenance/streams/test_circuits.py",)
 
 FAULTS = (
@@ -129,6 +130,34 @@ FAULTS = (
         "            if total := self[row] + weight:\n",
         "            if (total := self[row] + weight) is not None:\n",
         STREAMS,
+    ),
+    Fault(
+        "an operator that is not linear sees what was there before",
+        "maintenance/heads/operator_head.py",
+        "own.of_contents(change.new)",
+        "own.of_contents(change.old)",
+        OPERATORS,
+    ),
+    Fault(
+        "rows that an operator gives several times are counted once",
+        "maintenance/heads/operator_head.py",
+        "self.is_distinct = self.is_net = not operator.linear",
+        "self.is_distinct = self.is_net = True",
+        OPERATORS,
+    ),
+    Fault(
+        "an operator's negative counts pass",
+        "maintenance/heads/operator_head.py",
+        "if (after < 0).any():",
+        "if False:",
+        OPERATORS,
+    ),
+    Fault(
+        "operators are verified by what they keep",
+        "maintenance/workspace/verification.py",
+        "relations[name] = head.anew(relations)",
+        "relations[name] = versions[name].relation()",
+        OPERATORS,
     ),
     Fault(
         "claims are tried on one pair of arguments",
