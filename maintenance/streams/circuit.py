@@ -7,7 +7,7 @@ docstrings are of the DBSP paper (arXiv 2203.16684).  Invariant: operators are c
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from lftj.errors import CircuitError
@@ -143,7 +143,7 @@ class Circuit(Graph):
         """
         if len(body.inputs) != len(inputs) or len(body.outputs) != 1:
             raise CircuitError(
-                f"a nested circuit needs {len(inputs)} inputs, as many as are given, and one output"
+                f"fix() is given {len(inputs)} streams: its body needs as many, and one output"
             )
         (out,) = body.outputs.values()
         return Stream(self, "fix", inputs, out.zero, body=body, limit=limit)
@@ -152,23 +152,20 @@ class Circuit(Graph):
         """The circuit at its first tick.  Raises CircuitError where a feedback is open."""
         return Running(self)
 
-    def incremental(self) -> Circuit:
-        """D o Q o I, pushed through node by node, nested circuits included: step 5 of Algorithm 4.8."""
-        return self._incremental(0)
+    def incremental(self, level: int = 0) -> Circuit:
+        """D o Q o I, pushed through node by node, nested circuits included: step 5 of Algorithm 4.8.
 
-    def _incremental(self, level: int) -> Circuit:
-        """For the clock so many levels up."""
+        ``level``: for the clock so many levels up.
+        """
         made = Circuit()
-        of = {
-            n: made.feedback(n.zero, n.level) for n in self.nodes if n.kind == "delay"
-        }  # cycles stay cycles (3.2)
+        of = {node: made.feedback(node.zero, node.level) for node in self.nodes if node.kind == "delay"}
         for node in self.nodes:
             if node.kind == "input":
                 of[node] = made.input(node.name, node.zero)
             elif node.kind != "delay":
                 of[node] = made._increment(node, [of[each] for each in node.inputs], level)
         for node in (node for node in self.nodes if node.kind == "delay" and node.inputs):
-            of[node].connect(of[node.inputs[0]])
+            of[node].connect(of[node.inputs[0]])  # cycles stay cycles (Proposition 3.2)
         made.outputs = {name: of[node] for name, node in self.outputs.items()}
         wanted = [*made.outputs.values(), *made.inputs.values()]
         for node in wanted:
@@ -181,7 +178,7 @@ class Circuit(Graph):
             return Stream(self, node.kind, others, node.zero, fn=node.fn, claim=node.claim, name=node.name)
 
         if isinstance(node.body, Circuit):
-            return self.fix(node.body._incremental(level + 1), *inputs, limit=node.limit)
+            return self.fix(node.body.incremental(level + 1), *inputs, limit=node.limit)
         if node.kind in _INVERSE:
             return inputs[0]._kept(node.kind, node.level)
         if node.claim == "linear":  # Theorem 3.3
@@ -197,18 +194,14 @@ class Circuit(Graph):
         """The picture, as text for Mermaid; ``↑`` stands for a clock one level up."""
         return "\n".join(["flowchart LR", *self._drawn("n")])
 
-    def _drawn(self, prefix: str) -> list[str]:
-        at, lines = {node: f"{prefix}{number}" for number, node in enumerate(self.nodes)}, []
+    def _drawn(self, prefix: str) -> Iterator[str]:
+        at = {node: f"{prefix}{number}" for number, node in enumerate(self.nodes)}
         for node, place in at.items():
             if node.body is not None:
-                lines += [
-                    f"  subgraph {place} [fix]",
-                    *(f"  {line}" for line in node.body._drawn(place + "_")),
-                    "  end",
-                ]
+                inside = (f"  {line}" for line in node.body._drawn(f"{place}_"))
+                yield from (f"  subgraph {place} [fix]", *inside, "  end")
             else:
-                lines.append(f'  {place}["{node.name or _SHOWN[node.kind]}{"↑" * node.level}"]')
-            lines += [f"  {at[source]} --> {place}" for source in node.inputs]
-        return lines + [
-            f'  {at[node]} --> {prefix}_{name}(["{name}"])' for name, node in self.outputs.items()
-        ]
+                yield f'  {place}["{node.name or _SHOWN[node.kind]}{"↑" * node.level}"]'
+            yield from (f"  {at[source]} --> {place}" for source in node.inputs)
+        for name, node in self.outputs.items():
+            yield f'  {at[node]} --> {prefix}_{name}(["{name}"])'

@@ -78,8 +78,8 @@ FAULTS = (
     Fault(
         "nested circuits are made incremental for their own clock",
         "maintenance/streams/circuit.py",
-        "node.body._incremental(level + 1)",
-        "node.body._incremental(level)",
+        "node.body.incremental(level + 1)",
+        "node.body.incremental(level)",
         STREAMS,
     ),
     Fault(

@@ -183,7 +183,7 @@ def missing_input() -> None:
         (closed_twice, "only a feedback that is open"),
         (open_feedback, r"a feedback is open: .*connect\(\)"),
         (clock_that_is_not_around, r"integrate\(level=1\) has 0 circuits around"),
-        (missing_input, "a nested circuit needs 0 inputs"),
+        (missing_input, "given 0 streams: its body needs as many"),
         (
             lambda: Circuit().input("a").lift(lambda z: ZSet.of([1]), name="one"),
             "'one' gives .* where all is 0",
