@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintenance.streams.circuit import Circuit, Stream
-from maintenance.streams.zset import ZSet
+from maintenance.streams import Circuit, Stream, ZSet
 
 Build = Callable[..., Stream]
 

@@ -18,10 +18,7 @@ from hypothesis import strategies as st
 
 from lftj.errors import CircuitError, ConflictError, LftjError
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, STRATEGIES
-from maintenance.streams.circuit import Circuit, Stream
-from maintenance.streams.claims import check
-from maintenance.streams.rules import Rules
-from maintenance.streams.zset import ZSet
+from maintenance.streams import Circuit, Rules, Stream, ZSet, check
 
 CHANGES = st.lists(st.dictionaries(st.integers(0, 3), st.integers(-1, 1), max_size=3).map(ZSet), min_size=1)
 
@@ -130,6 +127,11 @@ def test_the_counterexample_is_short() -> None:
     with pytest.raises(CircuitError) as raised:
         check(claiming(ZSet.distinct, linear=True), a=[ZSet.of(range(9)), ZSet.of([7])])
     assert str(raised.value).endswith("for a = ({7: 1},) and b = ({7: 1},)")
+
+
+def test_ticks_at_which_nothing_comes_do_not_hide_a_wrong_claim() -> None:
+    with pytest.raises(CircuitError, match="'f' is said to be linear"):
+        check(claiming(ZSet.distinct, linear=True), a=[*[ZSet()] * 20, ZSet.of([1])])
 
 
 def test_claims_within_a_nested_circuit_are_tested() -> None:

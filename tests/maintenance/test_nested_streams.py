@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import CircuitError, RoundLimitError
-from maintenance.streams.circuit import Circuit, Stream
-from maintenance.streams.zset import ZSet
+from maintenance.streams import Circuit, Stream, ZSet
 
 Edge = tuple[int, int]
 EDGES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12)
@@ -215,10 +214,8 @@ def test_section_7_2_aggregation() -> None:
     """SUM and COUNT are linear, what makes a set of them is not; MIN is none of both."""
     circuit = Circuit()
     v = circuit.input("v")
-    pair = v.lift(
-        lambda z: Pair(sum(x * w for x, w in z.items()), sum(z.values())), linear=True, zero=Pair(0, 0)
-    )
-    circuit.output("avg", pair.lift(lambda p: ZSet.of([p[0] / p[1]]) if p[1] else ZSet(), zero=ZSet()))
+    pair = v.lift(lambda z: Pair(sum(x * w for x, w in z.items()), sum(z.values())), linear=True)
+    circuit.output("avg", pair.lift(lambda p: ZSet.of([p[0] / p[1]]) if p[1] else ZSet()))
     circuit.output("min", v.lift(lambda z: ZSet.of([min(z)]) if z else ZSet()))
     found = circuit.incremental().start().run(v=[ZSet.of([2, 4]), ZSet({2: -1}), ZSet({4: -1})])
     assert found["avg"] == [ZSet.of([3]), ZSet({3: -1, 4: 1}), ZSet({4: -1})]
