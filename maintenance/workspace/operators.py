@@ -19,8 +19,8 @@ from maintenance.heads.stratum import Stratum
 from maintenance.strategies.strategy import Building
 from maintenance.workspace.published import Published
 from maintenance.workspace.snapshot import VersionedRelations
-from maintenance.workspace.stream_relations import StreamRelations
 from maintenance.workspace.state import State
+from maintenance.workspace.stream_relations import StreamRelations
 
 
 class Operators(StreamRelations):
