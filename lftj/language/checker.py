@@ -47,7 +47,7 @@ from lftj.language.monotone import check_monotone
 from lftj.language.normal_form import conjunctions, name_wildcards
 from lftj.language.one_row import ONE_ROW, schema_of_one_row
 from lftj.language.parameters import constants_of
-from lftj.language.recent import refuse_now
+from lftj.language.recent import refuse_clock
 from lftj.language.recursive_types import RecursiveTypes
 from lftj.language.several_aggregates import Separation, is_auxiliary
 from lftj.language.strata import Stratification, atoms_of, stratify
@@ -94,7 +94,7 @@ def check(
     bases = {name: schema for name, schema in catalog.items() if name not in heads}
     check_keys(program, bases)
     check_streams(program, bases)
-    refuse_now(program)
+    refuse_clock(program)
     known = {**catalog, ONE_ROW: schema_of_one_row(domains)}
     checker = _Checker(program, known, domains, heads)
     checked = checker.run()

@@ -58,6 +58,7 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
         "_BAG",
         "_KEY",
         "_STREAM",
+        "_FINAL",
     }  # a name stands there, too
     at_end = token.type == "$END"
     span = (len(text), len(text)) if at_end else (token.start_pos, token.end_pos)

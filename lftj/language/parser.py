@@ -27,6 +27,7 @@ from lftj.language.syntax import (
     BinaryOperation,
     Call,
     Comparison,
+    DeclaredFinal,
     DeclaredStream,
     Disjunction,
     Key,
@@ -69,7 +70,8 @@ def parse(text: str) -> Program:
     keys = tuple(one for one in stated if isinstance(one, Key))
     rules = [one for one in stated if isinstance(one, Rule)]
     streams = tuple(one for one in stated if isinstance(one, DeclaredStream))
-    program = Program(tuple(without_filters(rules)), text, keys, streams)
+    finals = tuple(one for one in stated if isinstance(one, DeclaredFinal))
+    program = Program(tuple(without_filters(rules)), text, keys, streams, finals)
     _refuse_deep_nesting(program)
     return replace(program, rules=tuple(with_bars(with_windows(program.rules, text), text)))
 

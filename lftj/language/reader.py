@@ -29,6 +29,7 @@ from lftj.language.syntax import (
     ColumnName,
     Comparison,
     Constant,
+    DeclaredFinal,
     DeclaredStream,
     Disjunction,
     Expression,
@@ -63,7 +64,7 @@ from lftj.values.operators import NULL_SAFE
 _SPANS = {"late": "lateness", "keep": "keep", "ahead": "ahead"}
 """What is said of a stream, by its word."""
 
-Stated = Rule | Key | DeclaredStream
+Stated = Rule | Key | DeclaredStream | DeclaredFinal
 
 _RESERVED = ("true", "false", "null", "_")
 
@@ -107,10 +108,23 @@ class Reader(WindowReader):
             said[option] = value
         return DeclaredStream(str(relation), time, **said, span=span_of(meta))
 
+    def final(self, meta: Any, children: list[Any]) -> DeclaredFinal:
+        head, at, (column, after, span) = children
+        if at != "at":
+            raise self.error(token_span(at), f"expected 'at', not '{at}': final {head} at w + 5m.")
+        return DeclaredFinal(str(head), column, after, span_of(meta), span)
+
+    def closes(self, meta: Any, children: list[Any]) -> tuple[ColumnName, Any, Span]:
+        column, _, length = children
+        return column, None if length is None else self._length(meta, length), span_of(meta)
+
+    def _length(self, meta: Any, length: Any) -> Any:
+        read = self.duration if length.type == "DURATION" else self.integer
+        return read(meta, [length]).value
+
     def span(self, meta: Any, children: list[Any]) -> tuple[Any, Any]:
         word, length = children
-        read = self.duration if length.type == "DURATION" else self.integer
-        return word, read(meta, [length]).value
+        return word, self._length(meta, length)
 
     def key_column(self, meta: Any, children: list[Any]) -> ColumnName:
         return ColumnName(str(children[0]), token_span(children[0]))

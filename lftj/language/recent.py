@@ -76,8 +76,11 @@ def with_recent(program: Program, catalog: Mapping[str, Schema]) -> tuple[Progra
     return replace(program, rules=rules), list(dict.fromkeys(rewriting.found))
 
 
-def refuse_now(program: Program) -> None:
-    """Raise RuleError where a program asks for the time: a query has none."""
+def refuse_clock(program: Program) -> None:
+    """Raise RuleError where a program asks for the time, or waits for it: a query has none."""
+    for final in program.finals:
+        message = "final is for rules that are installed in a workspace: a query has no clock"
+        raise error_at(RuleError, program.text, final.span, message)
     for rule in program.rules:
         for call in (call for literal in flat(rule.body) for call in _calls(literal)):
             message = "now() is for rules that are installed in a workspace: give a query the time as $now"

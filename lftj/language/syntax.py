@@ -364,10 +364,22 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True)
+class DeclaredFinal:
+    """``final vol at w + 5m.``; ``after`` is None where nothing is added."""
+
+    head: str
+    column: ColumnName
+    after: int | timedelta | None = None
+    span: Span = _span()
+    close_span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Program:
-    """``keys``, ``streams``: what it declares of loaded relations."""
+    """``keys``, ``streams``: what it declares of loaded relations; ``finals``: of its heads."""
 
     rules: tuple[Rule, ...]
     text: str = field(default="", compare=False, repr=False)
     keys: tuple[Key, ...] = ()
     streams: tuple[DeclaredStream, ...] = ()
+    finals: tuple[DeclaredFinal, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from maintenance.durable.definitions import Definition, following
-from maintenance.durable.entries import Changed, Entry, Installed, Loaded
+from maintenance.durable.entries import Changed, Entry, Installed, Loaded, Uninstalled
 from maintenance.durable.manifest import Manifest
 from maintenance.heads.strategies import DEFAULT
 
@@ -52,6 +52,11 @@ class Contents:
             for name, moving in entry.streams.items():
                 self.streams[name] = {**self.streams[name], "moving": moving}
         else:
+            for name in entry.heads if isinstance(entry, Uninstalled) else ():
+                closed = self.relations.pop(name, None)
+                if closed is not None:
+                    self.obsolete.add(closed.file.name)
+                    self.changed.pop(name, None)
             if isinstance(entry, Installed):
                 for name, key in entry.keys.items():
                     self.relations[name] = replace(self.relations[name], key=tuple(key))
@@ -64,7 +69,7 @@ class Contents:
         ``before``: what there was of it then; where it was loaded anew since, the file serves the checkpoint
         alone.
         """
-        if self.relations[loaded.relation] != before:
+        if self.relations.get(loaded.relation) != before:
             self.obsolete.add(loaded.file.name)
             return
         self.relations[loaded.relation] = loaded

@@ -63,7 +63,9 @@ class Definition:
             replace(rule, heads=tuple(head for head in rule.heads if head.relation in self.strategies))
             for rule in tree.rules
         ]
-        return replace(tree, rules=tuple(rule for rule in rules if rule.heads), keys=(), streams=())
+        return replace(
+            tree, rules=tuple(rule for rule in rules if rule.heads), keys=(), streams=(), finals=()
+        )
 
     def refuse_without_text(self) -> None:
         """Raise DurabilityError for a program that has no text, which can't be written down."""

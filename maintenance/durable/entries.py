@@ -38,6 +38,7 @@ class Loaded:
 
     ``keeps_null``: whether its columns may hold NULL.  ``bag``: the file has equal rows, and all count.
     ``key``: columns that tell rows apart.  ``stream``: what makes it one, and where that stands.
+    ``final``: of which head it has the rows that have closed.
     """
 
     relation: str
@@ -49,6 +50,7 @@ class Loaded:
     bag: bool = False
     key: tuple[str, ...] = ()
     stream: Mapping[str, Any] | None = None
+    final: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,7 @@ from lftj.values.schema import Schema
 from lftj.values.streams import Stream
 from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import FEW_BATCHES, WriteBuffer
-from maintenance.event_time.stream_state import StreamState
-
-NEVER = np.iinfo(np.int64).min
-"""Before all times: no row has this one, whose code is that of NULL."""
+from maintenance.event_time.stream_state import NEVER, StreamState
 
 
 class StreamBuffer(WriteBuffer):

@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 from lftj.language.recent import Recent
 from lftj.values.streams import Stream
 
+NEVER = -(2**63)
+"""Before all times: no row has this one, whose code is that of NULL."""
+
 
 class Late(NamedTuple):
     """How many rows came too late: to be inserted, and to be erased."""
@@ -46,11 +49,15 @@ class StreamState:
             return self
         return replace(self, waterline=to)
 
-    def left_by(self, now: int | None) -> StreamState:
-        """The same when the clock is there and what it has passed has left."""
-        if now is None or self.stream.keep is None:
+    def left_by(self, now: int | None, needed_from: int | None) -> StreamState:
+        """The same when the clock is there and what it has passed has left.
+
+        ``needed_from``: the time from which rows are needed beyond that, NEVER: all; None: none is.
+        """
+        if now is None or self.stream.keep is None or needed_from == NEVER:
             return self
         bound = self.stream.kept_from(now)
+        bound = bound if needed_from is None else min(bound, needed_from)
         return self if self.left is not None and bound <= self.left else replace(self, left=bound)
 
     @property

@@ -24,7 +24,7 @@ from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.event_time.expiry import with_expiry
 from maintenance.event_time.stream_buffer import StreamBuffer
-from maintenance.event_time.stream_state import Late, RecentState, StreamState, clock
+from maintenance.event_time.stream_state import NEVER, Late, RecentState, StreamState, clock
 
 Streams = Mapping[str, StreamState]
 Moving = Sequence[int | None]
@@ -46,11 +46,14 @@ class Clockwork:
 class Tick:
     """``streams`` and ``recents``: as they are after the transaction, when all is told.
 
-    ``late_rows``: of each stream that has some, as a table with a column ``weight``.
+    ``extents``: of streams whose rows have a part in what closes, how long they are needed before that: they
+    leave by the clock of before the transaction.  ``late_rows``: of each stream that has some, as a table
+    with a column ``weight``.
     """
 
     before: Streams
     recents: Mapping[str, RecentState] = field(default_factory=dict)
+    extents: Mapping[str, int] = field(default_factory=dict)
     clockwork: Clockwork = field(default_factory=Clockwork)
     late_rows: dict[str, pa.Table] = field(default_factory=dict)
     expired: dict[str, int] = field(default_factory=dict)
@@ -93,11 +96,25 @@ class Tick:
         states = self.streams.items()
         return {name: state.moving for name, state in states if state != self.before[name]}
 
+    @property
+    def clocks(self) -> tuple[int | None, int | None]:
+        """The clock before the transaction, and behind it."""
+        return clock(self.before), clock(self.streams)
+
+    def _needed_from(self, name: str) -> int | None:
+        """The time from which a stream's rows have a part in what may close with the transaction."""
+        extent, before = self.extents.get(name), clock(self.before)
+        if extent is None:
+            return None
+        return NEVER if before is None else before - extent
+
     def expire(self, versions: Mapping[str, RelationVersion], changes: dict[str, Change]) -> None:
         """Let what the clock has passed leave with the transaction: ``changes`` get it, by relation."""
         now, given = clock(self.streams), dict(changes)
         if self.clockwork.told is None:
-            self.streams = {name: state.left_by(now) for name, state in self.streams.items()}
+            self.streams = {
+                name: state.left_by(now, self._needed_from(name)) for name, state in self.streams.items()
+            }
         for name, state in self.streams.items():
             before = self.before[name].left
             if state.left is None or state.left == before:

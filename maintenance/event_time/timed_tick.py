@@ -18,16 +18,20 @@ from lftj.storage.wide_columns import with_read_columns
 from lftj.values.schema import Schema
 from maintenance.changes.signed import Signed
 from maintenance.changes.timed_change import TimedChange
-from maintenance.event_time.stream_buffer import NEVER, on_time, times_of
-from maintenance.event_time.stream_state import RecentState, StreamState, clock
+from maintenance.event_time.stream_buffer import on_time, times_of
+from maintenance.event_time.stream_state import NEVER, RecentState, StreamState, clock
 from maintenance.event_time.tick import Streams, Tick
 
 
 class TimedTick(Tick):
     """Of ``n`` transactions."""
 
-    def __init__(self, before: Streams, recents: Mapping[str, RecentState], n: int) -> None:
-        super().__init__(before, recents)
+    def __init__(
+        self, before: Streams, recents: Mapping[str, RecentState], extents: Mapping[str, int], n: int
+    ) -> None:
+        super().__init__(before, recents, extents)
+        self.nows = np.full(n, NEVER)
+        """The clock behind each transaction."""
         self._n = n
         self._waterlines: dict[str, np.ndarray] = {}
         """Of streams that have rows, behind each transaction."""
@@ -55,12 +59,18 @@ class TimedTick(Tick):
             return
         given = dict(changes)
         nows = np.minimum.reduce([self._behind_each(name, state) for name, state in self.before.items()])
-        known = nows > NEVER
+        self.nows, known = nows, nows > NEVER
+        now = clock(self.before)
+        before = np.append(NEVER if now is None else now, nows[:-1])
         for name, state in self.streams.items():
             if state.stream.keep is None:
                 continue
             bounds = np.full(self._n, NEVER if state.left is None else state.left)
-            bounds[known] = np.maximum(bounds[known], state.stream.kept_from(nows[known]))
+            extent, moved = self.extents.get(name), known
+            kept_from = state.stream.kept_from(nows)
+            if extent is not None:
+                moved, kept_from = before > NEVER, np.minimum(kept_from, before - extent)
+            bounds[moved] = np.maximum(bounds[moved], kept_from[moved])
             left = int(bounds[-1])
             if left == NEVER or left == state.left:
                 continue

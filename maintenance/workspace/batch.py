@@ -32,6 +32,7 @@ import numpy as np
 
 from indices.compile_time import seconds_without_compiling
 from lftj.errors import DataError, EvaluationError, KeyConflictError, LftjError, StreamError
+from lftj.language.finals import Final
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.rewriting.guard import Spans
@@ -45,6 +46,7 @@ from maintenance.changes.coded_changes import CodedChanges, held_codes, table_of
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
 from maintenance.durable.entries import Changed
+from maintenance.event_time.closing import closed_each, extents_of
 from maintenance.event_time.timed_tick import TimedTick
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
@@ -53,7 +55,7 @@ from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
 from maintenance.workspace.budget import refuse_large_views
-from maintenance.workspace.commit import Commit, refuse_nan
+from maintenance.workspace.commit import Commit, refuse_closed, refuse_nan
 from maintenance.workspace.guarded import widened
 from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
@@ -151,7 +153,9 @@ class BatchCommit(Commit):
         self._spans: Spans = state.spans
         """As far as they are widened."""
         self._announcements: list[Announcement] | None = None
-        self._tick: TimedTick = TimedTick(state.streams, state.recents, len(applied))
+        self._tick: TimedTick = TimedTick(
+            state.streams, state.recents, extents_of(state.finals), len(applied)
+        )
         self._reached: tuple[State, int] | None = None
         """The state that they have kept, where that is not the published one, and its transaction."""
         self._reaching: tuple[State, int] | None = None
@@ -159,6 +163,7 @@ class BatchCommit(Commit):
         self._way_back = False
         """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
+            refuse_closed(name, state)
             version = state.base_version(name)
             try:
                 if name in state.streams and rows.schema is version.schema:
@@ -213,6 +218,12 @@ class BatchCommit(Commit):
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
+        closing = {name: self._closed(final, state) for name, final in state.finals.items()}
+        for name, change in closing.items():
+            if len(change):
+                self._timed = {**self._timed, name: change}
+                self._written_each[name] = change
+                versions = {**versions, name: versions[name].advance(change.net.columns, change.net.weights)}
         streams, recents = self._tick.streams, self._tick.recents
         return replace(
             state,
@@ -222,6 +233,23 @@ class BatchCommit(Commit):
             recents=recents,
             commit=self.mark,
         )
+
+    def _closed(self, final: Final, state: State) -> TimedChange:
+        """The rows of a head that close with each transaction."""
+        version, change = state.versions[final.head], self._timed.get(final.head)
+        if change is None:
+            each = [
+                (time, changes[final.head])
+                for time, changes in enumerate(self._each)
+                if final.head in changes
+            ]
+            empty = np.empty((len(version.schema.columns), 0), np.int64)
+            columns = np.concatenate([empty, *(np.array(one.columns) for _, one in each)], axis=1)
+            times = np.repeat([time for time, _ in each], [len(one) for _, one in each]).astype(np.int64)
+            signs = np.concatenate([empty[0], *(one.weights for _, one in each)])
+            change = TimedChange(columns, times, signs)
+        before, _ = self._tick.clocks
+        return closed_each(final, version, change, before, self._tick.nows)
 
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""

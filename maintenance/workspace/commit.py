@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lftj.errors import NanError
+from lftj.errors import ChangeError, NanError
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.storage.signed_rows import Columns
@@ -31,6 +31,7 @@ from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Changed
+from maintenance.event_time.closing import closed, extents_of
 from maintenance.event_time.tick import Tick
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.head import MaintainedHead
@@ -53,9 +54,11 @@ class Commit:
         self.announcements: list[Announcement] = []
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
-        self._tick = Tick(state.streams, state.recents, transaction.clockwork)
+        self._tick = Tick(state.streams, state.recents, extents_of(state.finals), transaction.clockwork)
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
+            if transaction.clockwork.told is None:
+                refuse_closed(name, state)
             version = state.base_version(name)
             change = self._tick.judged(name, buffer).net(version)
             inserted = int(np.count_nonzero(change.weights > 0))
@@ -77,7 +80,7 @@ class Commit:
         self.stats = TransactionStats(strategies=state.strata.strategies)
         self._heads = state.heads
         self._round: Round | None = None
-        self._schemas = state.strata.schemas
+        self._schemas = state.shown
 
     @property
     def is_empty(self) -> bool:
@@ -113,6 +116,12 @@ class Commit:
             state, spans, {name: round_.changes[name] for name in round_.changes.keys() - self._changes}
         )
         refuse_large_views(state.heads, round_.new, state.view_bytes)
+        if self._transaction.clockwork.told is None:
+            for name, final in state.finals.items():
+                rows = closed(final, round_.new[final.head], *self._tick.clocks)
+                if rows is not None:
+                    round_.enter(name, rows)
+                    self._written[name] = rows
         self._changes = round_.changes
         self._round = round_
         streams, recents = self._tick.streams, self._tick.recents
@@ -191,6 +200,12 @@ class Commit:
             for search in head.searches:
                 rule_stats.index_bytes += search.nbytes
                 rule_stats.records += sum([index.n_records for index in search.sensitivity])
+
+
+def refuse_closed(name: str, state: State) -> None:
+    """Raise ChangeError for a relation of rows that have closed, which is nobody's to change."""
+    if name in state.finals:
+        raise ChangeError(f"{name!r} has the rows of {state.finals[name].head!r} that have closed: they stay")
 
 
 def failed_housekeeping(what: str, error: Exception) -> str:

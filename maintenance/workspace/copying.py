@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,11 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
                 schema = version.schema
                 file = write_rows(disk, part, name, schema.as_declared(RelationTable(version).table))
                 keeps_null, bag, key = schema.keeps_null, schema.bag, schema.key
-                loaded = Loaded(name, file, schema.functional, keeps_null=keeps_null, bag=bag, key=key)
+                closed = state.finals.get(name)
+                final = None if closed is None else asdict(closed)
+                loaded = Loaded(
+                    name, file, schema.functional, keeps_null=keeps_null, bag=bag, key=key, final=final
+                )
                 relations.append(loaded)
         streams = {name: each.record for name, each in state.streams.items()}
         manifest = Manifest(state.number, 0, settings, tuple(relations), state.definitions, streams=streams)

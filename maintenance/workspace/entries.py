@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from lftj.language.body import Wanted
+from lftj.language.finals import Final
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
@@ -15,10 +18,12 @@ from maintenance.workspace.published import Published
 from maintenance.workspace.state import State
 
 
-def loaded_entry(published: Published, relation: Relation, stream: StreamState | None) -> Loaded:
+def loaded_entry(
+    published: Published, relation: Relation, stream: StreamState | None, final: Final | None = None
+) -> Loaded:
     """A relation was loaded; its rows are written to a file.  Raises DurabilityError.
 
-    ``stream``: where it stands, if it is one.
+    ``stream``: where it stands, if it is one.  ``final``: what closes its rows, if they are such.
     """
     assert published.store is not None
     schema = relation.schema
@@ -33,6 +38,7 @@ def loaded_entry(published: Published, relation: Relation, stream: StreamState |
         schema.bag,
         schema.key,
         None if stream is None else stream.record,
+        None if final is None else asdict(final),
     )
 
 

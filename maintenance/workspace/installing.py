@@ -70,7 +70,7 @@ class Wishes:
         heads = [name for name in state.heads if shown_name(name) not in gone]
         installed = {**dict.fromkeys(heads, ""), **hidden}
         schemas = {name: version.schema for name, version in there.items()}
-        program = check(tree, schemas, domains, installed)
+        program = check(replace(tree, finals=()), schemas, domains, installed)
         if self.results is None:
             return program
         catalog = {name: version for name, version in there.items() if not is_auxiliary(name)}

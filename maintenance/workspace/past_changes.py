@@ -99,6 +99,8 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
     DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
+    if head in state.finals:
+        relations = {state.finals[head].head, *state.finals[head].extents}
     if streams := sorted(state.streams_read(relations) & state.streams.keys()):
         raise CursorError(
             f"the changes behind version {after} are not in memory, and the journal has no rows that left the"

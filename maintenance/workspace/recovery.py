@@ -11,7 +11,7 @@ reading it and of one transaction with what changed since.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from lftj.errors import DurabilityError, LftjError
+from lftj.language.finals import Final
 from lftj.language.parser import parse
 from lftj.language.syntax import ColumnName, Key, Program
 from lftj.storage.relation import Nulls, Relation
@@ -52,6 +53,9 @@ class Recoverable(Protocol):
     def set_strategy(self, head: str, strategy: str) -> None: ...
     def strategy_of(self, head: str) -> str: ...
     def refresh(self) -> int: ...
+    @property
+    def closed(self) -> Collection[str]: ...
+    def add_closed(self, relation: Relation, final: Final) -> None: ...
     def restore_streams(self, streams: Mapping[str, StreamState]) -> None: ...
 
 
@@ -97,6 +101,8 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
         for _, entry in found.entries(found.manifest.number):
             if isinstance(entry, Loaded | Changed):
                 replay.take(entry)
+            elif isinstance(entry, Uninstalled):
+                replay.take(Uninstalled(tuple(name for name in entry.heads if name in workspace.closed)))
     keys = {loaded.relation: loaded.key for loaded in found.contents.relations.values() if loaded.key}
     if keys:
         workspace.install(Program((), keys=keys_of(keys)), DEFAULT)
@@ -144,7 +150,11 @@ class Replay:
             return
         self._finish()
         if isinstance(entry, Loaded):
-            self._workspace.add(relation_of(entry, self._rows(entry), self._workspace.domains))
+            relation = relation_of(entry, self._rows(entry), self._workspace.domains)
+            if entry.final is None:
+                self._workspace.add(relation)
+            else:
+                self._workspace.add_closed(relation, Final(**entry.final))
         elif isinstance(entry, Installed):
             options: dict[str, Any] = {
                 "replace": entry.replace,
@@ -155,7 +165,7 @@ class Replay:
             }
             if entry.streams:
                 self._workspace.restore_streams(states_of(entry.streams))
-            tree = replace(parse(entry.text), keys=keys_of(entry.keys), streams=())
+            tree = replace(parse(entry.text), keys=keys_of(entry.keys), streams=(), finals=())
             if tree.rules or tree.keys:
                 self._workspace.install(tree, entry.strategy, **options)
         elif isinstance(entry, Uninstalled):
@@ -189,7 +199,7 @@ def keys_of(keys: Mapping[str, Sequence[str]]) -> tuple[Key, ...]:
 def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
     """A relation with rows, as it was loaded."""
     nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
-    wide = not loaded.bag and is_wide(rows.schema.types)
+    wide = not loaded.bag and loaded.final is None and is_wide(rows.schema.types)
     name, key = loaded.relation, loaded.key
     relation = Relation.from_table(name, rows, domains, nulls, bag=loaded.bag, wide=wide, key=key)
     if loaded.stream is not None:

@@ -8,10 +8,12 @@ from functools import cached_property
 
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
+from lftj.language.finals import Final
 from lftj.language.recent import is_recent
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.rewriting.guard import Spans
 from lftj.storage.relation_version import RelationVersion
+from lftj.values.schema import Schema
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Entry
 from maintenance.event_time.stream_state import RecentState, StreamState
@@ -48,11 +50,21 @@ class State:
     """Where each stream stands, by its relation."""
     recents: Mapping[str, RecentState] = field(default_factory=dict)
     """Of which streams relations have the rows of ``now() - 10m``, by their names."""
+    finals: Mapping[str, Final] = field(default_factory=dict)
+    """Of which heads relations have the rows that have closed, by their names."""
 
     @cached_property
     def since(self) -> Mapping[str, int]:
         """The number of the change that installed each head that is shown, as it is."""
-        return {head: each.since for each in self.definitions for head in each.shown}
+        found = {head: each.since for each in self.definitions for head in each.shown}
+        closed = {name: found[final.head] for name, final in self.finals.items() if final.head in found}
+        return {**found, **closed}
+
+    @cached_property
+    def shown(self) -> Mapping[str, Schema]:
+        """Of the heads that a user knows of, and of those of rows that have closed."""
+        closed = {name: self.versions[name].schema for name in self.finals}
+        return {**self.strata.schemas, **closed} if closed else self.strata.schemas
 
     def following(self, before: State, entry: Entry | None) -> State:
         """This, as what follows a state; ``entry``: what led to it, where that was not a commit."""
@@ -79,8 +91,8 @@ class State:
         """Raise UnknownRelationError where no head of that name can be read."""
         if name in self.hidden:
             raise UnknownRelationError(self.hidden[name])
-        if name not in self.strata.schemas:
-            raise unknown_name("head", name, self.strata.schemas)
+        if name not in self.shown:
+            raise unknown_name("head", name, self.shown)
 
     def version(self, name: str) -> RelationVersion:
         """A relation's or head's version.  Raises UnknownRelationError."""

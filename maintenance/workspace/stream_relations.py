@@ -11,12 +11,16 @@ from typing import Any
 from lftj.database.loading import load_relation
 from lftj.errors import StreamError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
+from lftj.language.finals import Final
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
+from lftj.storage.relation import Relation
+from lftj.storage.relation_version import RelationVersion
 from lftj.values.streams import Span, stream_of
 from maintenance.event_time.moments import code_of, moment_of
 from maintenance.event_time.stream_state import Late, StreamState, clock
-from maintenance.workspace.declaring import clock_type, with_streams
+from maintenance.workspace.declaring import clock_type, with_final, with_streams
+from maintenance.workspace.entries import loaded_entry
 from maintenance.workspace.published import Published
 from maintenance.workspace.sql_views import SqlViews
 from maintenance.workspace.subscribers import Subscriber, late_rows_of
@@ -120,6 +124,18 @@ class StreamRelations(SqlViews):
                 " go back: advance it to a later time"
             )
         return code
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Names of the relations of rows that have closed."""
+        return tuple(self._state.finals)
+
+    def add_closed(self, relation: Relation, final: Final) -> None:
+        """Take a relation of the rows of a head that have closed; the head may come later."""
+        published = self._published
+        with published.lock:
+            following = with_final(published.changeable(), RelationVersion(relation), final)
+            published.change(following, lambda: loaded_entry(published, relation, None, final))
 
     def restore_streams(self, streams: Mapping[str, StreamState]) -> None:
         """Relations become streams, as these were left; called when a folder is opened, before rules are."""

@@ -49,7 +49,16 @@ from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
-from maintenance.workspace.declaring import with_declared, with_loaded, with_recents, without_unread
+from maintenance.workspace.declaring import (
+    new_finals,
+    refuse_final,
+    rows_to_close,
+    with_declared,
+    with_loaded,
+    with_recents,
+    without_finals,
+    without_unread,
+)
 from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
@@ -160,7 +169,7 @@ class Workspace(Operators):
             published.change(following, lambda: loaded_entry(published, relation, stream))
 
     def _refuse_load(self, name: str) -> None:
-        if name in self._heads:
+        if name in self._heads or name in self._state.finals:
             raise ChangeError(f"{name!r} is the head of an installed rule: it can't be loaded")
         for head in self._heads.values():
             if name in self._state.streams_read(head.reads):
@@ -219,7 +228,7 @@ class Workspace(Operators):
         with self._published.lock:
             before = self._published.changeable()
             state, declared = with_declared(before, tree)
-            if declared and not tree.rules:
+            if declared and not (tree.rules or tree.finals):
                 if state is not before:
                     self._published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
                 return
@@ -236,9 +245,14 @@ class Workspace(Operators):
                 partial(shown_bar, progress=progress),
             )
             following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
+            following = without_unread(following)
+            refuse_final(state, gone)
+            finals = new_finals(following, tree)
             self._published.change_heads(
-                without_unread(following), installed_entry(tree, wishes, replace, checked.wanted, declared)
+                following, installed_entry(tree, wishes, replace, checked.wanted, declared)
             )
+            for final in finals:
+                self.add_closed(rows_to_close(following, final), final)
         self.domains.collector.settle_new()
 
     @interruptible()
@@ -262,7 +276,9 @@ class Workspace(Operators):
         """
         with self._published.lock:
             state = self._published.changeable()
-            following = without_unread(without_heads(state, set(heads)))
+            closed = set(heads) & state.finals.keys()
+            refuse_final(without_finals(state, closed), heads)
+            following = without_unread(without_heads(without_finals(state, closed), set(heads) - closed))
             self._published.change_heads(following, Uninstalled(heads))
             self._published.subscribers.drop(heads)
 

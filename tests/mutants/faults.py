@@ -919,6 +919,27 @@ FAULTS = (
         "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
         STREAMS,
     ),
+    Fault(
+        "a row that closes with the clock closes again",
+        "maintenance/event_time/closing.py",
+        "    low = None if before is None else before - final.after + 1\n",
+        "    low = None if before is None else before - final.after\n",
+        STREAMS,
+    ),
+    Fault(
+        "what closes with a leap of the clock has left before",
+        "maintenance/event_time/tick.py",
+        "        if extent is None:\n",
+        "        if extent is None or extent:\n",
+        STREAMS,
+    ),
+    Fault(
+        "a body's bounds do not add up",
+        "lftj/language/finals.py",
+        "                        say(x, y, bounds[x, middle] + bounds[middle, y])\n",
+        "                        say(x, y, bounds[x, middle])\n",
+        ("maintenance/event_time/test_finals.py",),
+    ),
     # -- tables with a key -------------------------------------------------------------------
     Fault(
         "what stands before the reset of a key counts",

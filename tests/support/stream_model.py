@@ -2,7 +2,8 @@
 
 wl[k]  =  max(wl[k-1], latest time of k - lateness), or the time that k says has come
 now[k] =  min over all streams
-R[k]   =  the accepted rows with a time from now[k] - keep on, down to the beginning of a bucket
+R[k]   =  the accepted rows with a time from now[k] - keep on, down to the beginning of a bucket;
+              where rows close, from now[k-1] - extent on, if that is earlier
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class ModelStream:
     lateness: int
     keep: int
     is_bag: bool = False
+    extent: int | None = None
+    """How long rows are needed before what they have a part in closes."""
     waterline: int | None = None
     inserted_late: int = 0
     erased_late: int = 0
@@ -95,6 +98,7 @@ class Model:
         self, batches: Mapping[str, Batch], advance: int | None = None
     ) -> tuple[dict[str, list[tuple[Row, int]]], dict[str, int]]:
         """The late rows of each stream, and how many rows leave each."""
+        earlier = self.now
         late = {name: self.streams[name].take(batch) for name, batch in batches.items()}
         for stream in self.streams.values():
             stream.raise_to(advance)
@@ -102,7 +106,10 @@ class Model:
         for name, stream in self.streams.items():
             before = stream.contents
             if now is not None:
-                bound = (now - stream.keep) // stream.bucket * stream.bucket
-                stream.bound = bound if stream.bound is None else max(stream.bound, bound)
+                bound: int | None = (now - stream.keep) // stream.bucket * stream.bucket
+                if stream.extent is not None:
+                    bound = None if earlier is None else min(bound, earlier - stream.extent)
+                if bound is not None:
+                    stream.bound = bound if stream.bound is None else max(stream.bound, bound)
             expired[name] = sum((before - stream.contents).values())
         return {name: rows for name, rows in late.items() if rows}, {n: k for n, k in expired.items() if k}

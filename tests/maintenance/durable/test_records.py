@@ -177,7 +177,7 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
         "Manifest": "number chain settings relations definitions format end streams",
         "End": "number chain nbytes",
         "Definition": "text strategies sensitivity_bytes order max_rounds since results choices",
-        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key stream",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key stream final",
         "DataFile": "name rows nbytes checksum",
         "Changed": "changes transactions streams",
         "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices keys"

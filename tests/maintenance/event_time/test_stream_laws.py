@@ -26,6 +26,12 @@ RULES = {
     "near": "near(e, f) <- trade(s: s, t: t, e: e), quote(u, s, _, f), t >= now() - 20, now() - 2 < u.",
     "some": "some(e) <- (trade(t, _, _, e), t >= now() ; quote(t, _, _, e), t > now() - 3), e > 3.",
 }
+CLOSED = """
+tum[s, w] = sum(q) <- trade(t, s, q, _), w = tumble(t, 5).
+final tum at w + 5.
+met(t, e, f) <- trade(t, s, _, e), quote(u, s, _, f), u >= t, u <= t + 5.
+final met at t + 6.
+"""
 LINKED = "linked(e, f) <- trade(_, s, q, e), trade(_, q, _, f). linked(e, g) <- linked(e, f), linked(f, g)."
 COLUMNS = ["t", "s", "q", "e"]
 
@@ -60,9 +66,25 @@ def heads(trades: Counter[Any], quotes: Counter[Any], now: int) -> dict[str, set
     }
 
 
+def closed(trades: Counter[Any], quotes: Counter[Any], since: int, now: int) -> dict[str, set[Any]]:
+    """Of the whole history, what has closed since the rules were installed."""
+    sums: Counter[Any] = Counter()
+    for t, s, q, _ in trades:
+        if since < t // 5 * 5 + 5 <= now:
+            sums[s, t // 5 * 5] += q
+    met = {
+        (t, e, f)
+        for t, s, _, e in trades
+        for u, r, _, f in quotes
+        if r == s and t <= u <= t + 5 and since < t + 6 <= now
+    }
+    return {"tum_final": {(s, w, q) for (s, w), q in sums.items()}, "met_final": met}
+
+
 def started(model: Model, rules: str, strategy: str, loaded: dict[str, list[Any]]) -> Workspace:
     ws = Workspace()
-    streams = {"trade": ModelStream(3, 130), "quote": ModelStream(1, 9)}
+    extents = (6, 6) if "final" in rules else (None, None)
+    streams = {"trade": ModelStream(3, 130, False, extents[0]), "quote": ModelStream(1, 9, False, extents[1])}
     for name, stream in streams.items():
         model.load(name, stream, loaded[name])
         rows = pa.table(
@@ -131,6 +153,52 @@ def test_contents_are_the_filtered_history(strategy: str, merges: tuple[int, int
 
 def _gather(into: set[Any], table: pa.Table) -> None:
     into.update(zip(*table.drop_columns("weight").to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
+def test_what_closes_is_what_the_whole_history_says(strategy: str, many: bool) -> None:
+    """Each row once, though the clock leaps and rows have left; and nothing of it is taken back."""
+    chance, latest, model = random.Random(f"{strategy} {many}"), 1000, Model()
+    ws = started(model, CLOSED, strategy, {"trade": [(1000, 1, 1, 1)], "quote": [(1000, 1, 1, 1)]})
+    since, told = model.now, {name: Counter[Any]() for name in ("tum_final", "met_final")}
+    assert since is not None
+    for _ in range(25 if many else 60):
+        feed: dict[str, list[Any]] = {"trade": [], "quote": []}
+        for number in range(3 if many else 1):
+            batches = {name: drawn(chance, model, name, latest) for name in feed}
+            for name, batch in batches.items():
+                feed[name] += [(*row, weight, number) for row, weight in batch]
+            if any(batches.values()) or not many:
+                model.commit(batches)
+            latest += chance.choice([0, 3, 6, 6, 60])
+        labels = [*COLUMNS, "weight", "txn"]
+        tables = {
+            name: pa.table({label: [row[n] for row in rows] for n, label in enumerate(labels)})
+            for name, rows in feed.items()
+            if rows
+        }
+        if many:
+            changes = [*ws.apply_many(tables)] if tables else []
+        else:
+            with ws.transaction() as tx:
+                for name, table in tables.items():
+                    tx.apply(name, table.drop_columns("txn"))
+            changes = [tx.changes]
+        for change in changes:
+            for name, rows_told in told.items():
+                for *row, weight in zip(*change[name].to_pydict().values(), strict=True):
+                    assert weight == 1
+                    rows_told[tuple(row)] += 1
+        assert model.now is not None and ws.now == model.now
+        histories = [Counter(model.streams[name].history) for name in ("trade", "quote")]
+        for name, rows in closed(*histories, since, model.now).items():
+            assert set(ws[name]) == rows, name
+            assert told[name] == Counter(rows), "each row once"
+        for name, stream in model.streams.items():
+            assert set(ws[name]) == set(stream.contents)
+    ws.verify()
+    assert all(len(rows) > 8 for rows in told.values())
 
 
 def test_a_split_transaction_differs_in_late_rows_alone() -> None:

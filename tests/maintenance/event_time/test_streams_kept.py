@@ -32,6 +32,8 @@ pair(s, t, u) <- trade(s, _, t), quote(s, p, u), p > 1.
 alone(s, t) <- quote(s, _, t), !trade(s: s).
 inverse(t, i) <- trade(_, q, t), i = 12 / (q - 9).
 """
+FINAL = "span[s, w] = sum(q) <- quote(s, q, t), w = tumble(t, {0}). final span at w + {0}."
+SPAN = 4
 RECENT = "fresh(s, t) <- quote(s, _, t), t > now() - {}."
 WINDOWED = "cell[s, w] = sum(q) <- trade(s, q, t), w = div(t, 4)."
 """Of times that are integers."""
@@ -55,6 +57,11 @@ class Times:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.arrow = {"integer": pa.int64(), "timestamp": pa.timestamp("ms"), "date": pa.date32()}[kind]
+
+    @property
+    def past_a_window(self) -> int:
+        """What the time 0 is behind the beginning of a window."""
+        return (EPOCH - datetime(2000, 1, 3)).days % SPAN if self.kind == "date" else 0
 
     def value(self, time: int) -> Any:
         if self.kind == "integer":
@@ -130,7 +137,10 @@ class StreamMachine(RuleBasedStateMachine):
         self.times = Times(kind)
         late, more, other = settings
         self.model = Model()
-        streams = {"trade": ModelStream(late, late + more, bag), "quote": ModelStream(other, other + 7)}
+        streams = {
+            "trade": ModelStream(late, late + more, bag),
+            "quote": ModelStream(other, other + 7, extent=SPAN),
+        }
         self.latest = 0
         self.heard: dict[str, list[Any]] = {"trade": [], "quote": []}
         self.workspace = Workspace.open(self.folder)
@@ -151,8 +161,10 @@ class StreamMachine(RuleBasedStateMachine):
             else:
                 self.workspace.load(name, pa.table(source), bag=stream.is_bag, **options)
         recent = RECENT.format({"integer": "5", "date": "5d", "timestamp": "5s"}[kind])
+        recent += FINAL.format({"integer": "4", "date": "4d", "timestamp": "4s"}[kind])
+        self.installed = self.model.now
         self.workspace.install(RULES + recent + (WINDOWED if kind == "integer" else ""), strategy)
-        self.told = {name: Counter(self.workspace[name]) for name in self.workspace.heads}
+        self.told = {name: Counter(self.workspace[name]) for name in (*self.workspace.heads, "span_final")}
 
     def hears(self, name: str) -> Any:
         return lambda table: self.heard[name].append(table)
@@ -173,7 +185,7 @@ class StreamMachine(RuleBasedStateMachine):
         return found
 
     def tell(self, changes: Any) -> None:
-        for name in self.workspace.heads:
+        for name in (*self.workspace.heads, "span_final"):
             for row in changes[name].to_pylist():
                 weight = row.pop("weight")
                 self.told[name][tuple(row.values())] += weight
@@ -329,13 +341,24 @@ class StreamMachine(RuleBasedStateMachine):
             assert self.workspace.late(name) == (stream.inserted_late, stream.erased_late)
             shown[name] = self.times.shown(stream.contents)
             assert Counter(self.workspace[name]) == shown[name], "contents = filter of history"
-            if now is not None and stream.bound is not None:
+            if now is not None and stream.bound is not None and stream.extent is None:
                 assert all(row[0] >= now - stream.keep - stream.bucket for row in stream.contents)
         since = None if now is None else self.times.value(now - 5)
         for name, rows in heads(shown["trade"], shown["quote"], since).items():
             assert set(self.workspace[name]) == rows, name
+        assert set(self.workspace["span_final"]) == self.closed(now)
         for name, rows in self.told.items():
             assert rows == Counter(self.workspace[name]), f"changes of {name} add up to it"
+
+    def closed(self, now: int | None) -> set[Any]:
+        """Of the whole history, the windows that have closed since the rules were installed."""
+        sums: Counter[Any] = Counter()
+        for (t, s, q), n in self.model.streams["quote"].history.items():
+            begin = t - (t + self.times.past_a_window) % SPAN
+            is_new = self.installed is None or self.installed < begin + SPAN
+            if now is not None and is_new and begin + SPAN <= now:
+                sums[s, self.times.value(begin)] += q * n
+        return {(s, w, q) for (s, w), q in sums.items()}
 
     def teardown(self) -> None:
         if hasattr(self, "workspace"):
