@@ -177,8 +177,9 @@ class Applying:
                 return False
             with _placed(paths, transaction_id):
                 transaction.commit()
+        figures = transaction.stats.rules
         for name, output in self._outputs:
-            if name in transaction.stats.rules and transaction.stats[name].head_changes:
+            if name in self._workspace.closed or (name in figures and figures[name].head_changes):
                 output.add(transaction_id, transaction.changes[name])
         if self._lines is not None:
             self._lines.add(transaction_id, n_changes, transaction.stats)

@@ -110,9 +110,10 @@ def apply(folder: str, inputs: Inputs, changes: Pairs, results: Results) -> None
     if inputs.columns or inputs.bags:
         raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
     with _opened(folder) as workspace:
-        results.check_heads(workspace.heads)
+        heads = (*workspace.heads, *workspace.closed)
+        results.check_heads(heads)
         applied = apply_files(workspace, inputs, changes, results, "applying")
-    applied.end(workspace.heads, "which are kept")
+    applied.end(heads, "which are kept")
 
 
 @open_folder.command()

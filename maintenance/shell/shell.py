@@ -64,6 +64,9 @@ def maintain(
 
 
 def _heads_of(program: str) -> list[str]:
+    from lftj.language.finals import final_name
     from lftj.language.parser import parse
 
-    return list(dict.fromkeys(head.relation for rule in parse(program).rules for head in rule.heads))
+    tree = parse(program)
+    heads = dict.fromkeys(head.relation for rule in tree.rules for head in rule.heads)
+    return [*heads, *(final_name(final.head) for final in tree.finals)]

@@ -45,6 +45,8 @@ class Summary:
         self.transactions = 0
         self.changes = 0
         self.no_changes = 0
+        self.late = 0
+        self.expired = 0
         self._seconds = array("d")
         self._heads: dict[str, _HeadFigures] = {}
 
@@ -56,6 +58,8 @@ class Summary:
         self.transactions += n_transactions
         self.changes += n_changes
         self.no_changes += sum(stats.no_changes.values())
+        self.late += sum(stats.late.values())
+        self.expired += sum(stats.expired.values())
         self._seconds.extend([stats.seconds / n_transactions] * n_transactions)
         for head, figures in stats.rules.items():
             self._heads.setdefault(head, _HeadFigures()).add(figures, n_transactions)
@@ -100,6 +104,8 @@ class Summary:
                 (self.no_changes, "no-op", ""),
             )
         ]
+        of_streams = ((self.late, "row", " too late"), (self.expired, "row", " expired"))
+        counts += [counted(count, noun) + more for count, noun, more in of_streams if count]
         if self._seconds:
             p50, p90, most = _milliseconds(self._seconds)
             counts.append(f"a commit takes {p50} ms (p50), {p90} (p90), {most} (max)")
