@@ -109,13 +109,12 @@ class Translation:
             names or names_of(rows[0][1] if rows else [Constant(None, type_) for type_ in types])
         ) or ("c1",)
         may_be_null = [False] * len(columns)
-        for body, values in rows:
-            values = tuple(values) or (Constant(1, "INTEGER"),)
-            for each in apart(body.showing(values)):
-                terms = list(zip(columns, each.columns, strict=True))
-                self.rules.add(relation, terms, each, bag=bag, windows=windows, place=place)
-                for number, of in enumerate(each.columns):
-                    may_be_null[number] |= nullable(of)
+        shown = (body.showing(tuple(values) or (Constant(1, "INTEGER"),)) for body, values in rows)
+        for each in [one for body in shown for one in apart(body)] or [self.nothing(types or ("INTEGER",))]:
+            terms = list(zip(columns, each.columns, strict=True))
+            self.rules.add(relation, terms, each, bag=bag, windows=windows, place=place)
+            for number, of in enumerate(each.columns):
+                may_be_null[number] |= nullable(of)
         self.rules.shapes.setdefault(relation, Shape(None if bag else columns[:key], always))
         return Head(relation, columns, tuple(types) or ("INTEGER",), tuple(may_be_null))
 
