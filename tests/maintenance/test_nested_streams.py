@@ -204,6 +204,13 @@ def test_proposition_6_2_a_lifted_cycle_is_the_cycle_of_lifted_operators() -> No
     assert run(fixed(body), a=s) == [x + y for x, y in zip(s, [ZSet(), *sums(s)], strict=False)]
 
 
+def test_a_run_has_the_rounds_of_the_one_before_it_though_its_own_stand_still() -> None:
+    """Nothing comes at the second tick, and what is there of the first one is in the fourth round."""
+    body = Circuit()
+    body.output("late", body.input("a").delay().delay().delay().integrate(level=1))
+    assert run(fixed(body), a=[ZSet.of([1]), ZSet(), ZSet()]) == [ZSet.of([1])] * 3
+
+
 # -- section 7 ---------------------------------------------------------------------------
 
 
