@@ -55,7 +55,7 @@ DEMAND = ("rewriting/test_demand.py",)
 RESULTS = ("maintenance/workspace/test_results.py",)
 MERGED = ("rewriting/test_merged_tests.py",)
 
-STREAMS = ("maintenance/test_stream_laws.py", "maintenance/test_nested_streams.py")
+LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
 OPERATORS = ("maintenance/workspace/test_operators.py",)
 CIRCUITS = ("maintenance/test_circuits.py",)
 
@@ -66,70 +66,70 @@ FAULTS = (
         "maintenance/streams.py",
         "like(inputs=[left, right.integrate(level).delay(level)])",
         "like(inputs=[left, right])",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "a join of changes counts what comes on both sides twice",
         "maintenance/streams.py",
         "like(inputs=[left, right.integrate(level).delay(level)])",
         "like(inputs=[left, right.integrate(level)])",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "nested circuits are made incremental for their own clock",
         "maintenance/streams.py",
         "node.body.incremental(level + 1)",
         "node.body.incremental(level)",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "an integral of one clock takes back the derivative of another",
         "maintenance/streams.py",
         'if {self.kind, kind} == {"integrate", "differentiate"} and self.level == level:',
         'if {self.kind, kind} == {"integrate", "differentiate"}:',
-        (*STREAMS, *CIRCUITS),
+        (*LAWS, *CIRCUITS),
     ),
     Fault(
         "distinct looks at what will be there",
         "maintenance/streams.py",
         "inputs[0].integrate(level).delay(level).lift(ZSet.H",
         "inputs[0].integrate(level).lift(ZSet.H",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "rows beyond the end of a run are 0",
         "maintenance/streams.py",
         "around = [past[min(len(rounds), len(past) - 1)] for past in pasts]",
         "around = [past[len(rounds)] if len(rounds) < len(past) else {} for past in pasts]",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "a nested run ends before the rounds of the one before it",
         "maintenance/streams.py",
         "rounds[-1] != rounds[-2] or len(rounds) < max(map(len, pasts)):",
         "rounds[-1] != rounds[-2]:",
-        (*STREAMS, *CIRCUITS),
+        (*LAWS, *CIRCUITS),
     ),
     Fault(
         "a nested run ends when its output is 0",
         "maintenance/streams.py",
         "len(rounds) < 3 or rounds[-1] != rounds[-2] or",
         "len(rounds) < 3 or rounds[-1][out] != out.zero or",
-        (*STREAMS, *CIRCUITS),
+        (*LAWS, *CIRCUITS),
     ),
     Fault(
         "a nested circuit's inputs stay",
         "maintenance/streams.py",
         "            given = {}\n",
         "            pass\n",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "rows of weight 0 stay in a Z-set",
         "maintenance/streams.py",
         "            if not self[row]:\n",
         "            if False:\n",
-        STREAMS,
+        LAWS,
     ),
     Fault(
         "an operator that is not linear sees what was there before",
