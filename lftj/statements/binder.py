@@ -149,6 +149,8 @@ def _loaded(text: str) -> dict[str, Any]:
     if not text:
         raise UnsupportedSqlError("a value that DuckDB can't write into a plan is not taken")
     try:
+        return dict(json.loads(text))
+    except json.JSONDecodeError:
         return dict(json.loads(_NO_NUMBER.sub(lambda found: _NUMBERS.get(found[0].lower(), found[0]), text)))
     except RecursionError:
         what = "an expression nested so deeply is not taken: compute parts of it in a WITH"

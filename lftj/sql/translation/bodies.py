@@ -54,6 +54,11 @@ class Body:
     rows: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
     sides: tuple[tuple[Expression, bool], ...] = ()
 
+    @property
+    def computed(self) -> Iterator[Expression]:
+        """The columns that say more than a variable or a constant."""
+        return (of for of in self.columns if not isinstance(of, Variable | Constant))
+
     def beside(self, other: Body) -> Body:
         """The product of two."""
         return Body(*(vars(self)[name] + of for name, of in vars(other).items()))

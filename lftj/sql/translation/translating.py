@@ -161,7 +161,7 @@ class Translation:
             return [self._again(body) for body in self._heads[node, "bag"]]
         found = self._bags[type(node)](self, node)
         asked = [
-            {one for of in body.columns for one in walked(of) if isinstance(one, Exists)} for body in found
+            {one for of in body.computed for one in walked(of) if isinstance(one, Exists)} for body in found
         ]
         few = len(found) <= MOST_BODIES and max(map(len, asked), default=0) <= MOST_EXISTS
         if not few and not isinstance(node, nodes.Values):
@@ -208,9 +208,11 @@ class Translation:
     def _short(self, body: Body) -> Body:
         """With variables in the place of long values, which else are written wherever they are read."""
         defined: dict[Expression, Variable] = {}
-        for of in body.columns:
+        for of in body.computed:
             if len(list(itertools.islice(walked(of), MOST_PARTS + 1))) > MOST_PARTS and not exists_in(of):
                 defined[of] = self.variable("v", of.type, nullable(of))
+        if not defined:
+            return body
         tests = tuple(Defined(variable, of) for of, variable in defined.items())
         return replace(body, tests=body.tests + tests).showing(defined.get(of, of) for of in body.columns)
 
