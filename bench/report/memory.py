@@ -1,4 +1,4 @@
-"""Peak resident memory of a process, as the kernel counted it.
+"""Resident memory of a process, now and at its peak, as the kernel counts it.
 
 ``VmHWM`` of ``/proc`` starts anew at exec.  ``ru_maxrss`` does not: a child
 starts with the peak of the process that forked it, so it is the fallback only,
@@ -28,3 +28,13 @@ def peak_bytes(process: int | str = "self") -> int | None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def resident_bytes() -> int:
+    """Resident set of this process in bytes, from ``/proc``.  Raises OSError where there is none.
+
+    >>> resident_bytes() > 1_000_000
+    True
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()

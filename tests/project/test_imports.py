@@ -29,7 +29,7 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  kept_windows  maintenance_report
+        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  maintenance_report
         grid  tpch
         datasets
         maintenance
