@@ -14,6 +14,7 @@ _SAME = (
     *("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour", "minute", "second"),
     *("strftime", "list_extract", "make_date", "last_day", "epoch", "isodow", "isoyear", "date_diff"),
     *("decade", "century", "lpad", "rpad", "left", "right", "repeat", "translate", "ascii", "error"),
+    *("millisecond", "microsecond", "epoch_ms", "epoch_us", "epoch_ns"),
     *("chr", "reverse", "string_split", "substring", "position", "regexp_extract", "length", "len", "round"),
 )
 _OTHER = {
@@ -23,6 +24,7 @@ _OTHER = {
     **dict.fromkeys(("char_length", "character_length"), "length"),
     **dict.fromkeys(("str_split", "string_to_array", "split"), "string_split"),
     **dict.fromkeys(("array_extract", "list_element"), "list_extract"),
+    "weekofyear": "week",
     "ceiling": "ceil",
     "dayofmonth": "day",
     "weekday": "dayofweek",
@@ -44,6 +46,8 @@ TEMPLATES = {
     **{name: f"ieee_{name}({{*}})" for name in _IEEE},
     "concat": 'concat_ws("", {*})',
     "concat_ws": "concat_ws({*})",
+    "dayname": 'strftime({0}, "%A")',
+    "monthname": 'strftime({0}, "%B")',
     **dict.fromkeys(("ord", "unicode"), 'if({0} = "", -1, ascii({0}))'),
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
     **{name: f"{{0}} {sign} {{1}}" for name, sign in (("*", "*"), ("%", "%"), ("mod", "%"), ("||", "||"))},
@@ -119,7 +123,7 @@ def _shape(call: Call) -> str | None:
         return None
     if name == "round" and not all(isinstance(one, Constant) for one in arguments[1:]):
         return None
-    if name in ("hour", "minute", "second") and kinds == ["date"]:
+    if name in ("hour", "minute", "second", "millisecond", "microsecond") and kinds == ["date"]:
         return f'{name}(cast({{0}}, "timestamp"))'
     if name in ("date_trunc", "datetrunc"):
         if not isinstance(arguments[0], Constant) or arguments[0].value not in _TRUNCATED:

@@ -390,3 +390,9 @@ select a, b in (select d + 0 from s) f0, b in (select d + 1 from s) f1, b in (se
 
 -- name: many EXISTS under OR
 select a from r where (a = 0 or exists (select 1 from s where c = r.a - 0)) and (a = 1 or exists (select 1 from s where c = r.a - 1)) and (a = 2 or exists (select 1 from s where c = r.a - 2)) and (a = 3 or exists (select 1 from s where c = r.a - 3)) and (a = 4 or exists (select 1 from s where c = r.a - 4)) and (a = 5 or exists (select 1 from s where c = r.a - 5));
+
+-- name: more parts of moments
+select extract(millisecond from moment) a, microsecond(moment) b, millisecond(day) c, weekofyear(day) d, dayname(day) e, monthname(moment) f from m;
+
+-- name: moments as numbers
+select epoch_ms(moment) a, epoch_us(moment) b, epoch_ns(moment) c, epoch_ms(day) d from m;
