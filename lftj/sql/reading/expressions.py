@@ -57,6 +57,11 @@ class ExpressionReader:
         if "collation" in shown.get("type_info", {}):
             raise self.refusal(written, "a collation", "order or compare by lower()")
         self.type(shown, written)
+        if type_ in COMPARISONS or type_ == "COMPARE_IN":
+            first, *others = map(self._row, written["children"])
+            if first and all(others):
+                sign, place = COMPARISONS.get(type_, "="), self.place(written)
+                return Logic("or", tuple(_compared(sign, first, other, place) for other in others if other))
         if type_ not in _READERS:
             raise self.refusal(written, f"an expression of class {of} {type_}".lower().replace("_", " "))
         parts, place = self.all(written.get("children", ())), self.place(written)
@@ -82,6 +87,14 @@ class ExpressionReader:
             nodes.SortKey(self.read(of), order == "DESCENDING", nulls == "NULLS FIRST")
             for of, order, nulls in parts
         )
+
+    def _row(self, written: Written) -> Parts:
+        """The values of a row that is written out, as types of it say; of another value none."""
+        parts = written.get("children", ())
+        if written["type"] == "OPERATOR_CAST" and (row := self._row(parts[0])):
+            types = [type_name(one["second"]) for one in written["return_type"]["type_info"]["child_types"]]
+            return tuple(self._converted(of, type_, True, None) for of, type_ in zip(row, types, strict=True))
+        return self.all(parts) if written.get("qname", {}).get("path", [""])[-1] == "row" else ()
 
     # -- expressions over those that are read -----------------------------------------------
 
@@ -124,9 +137,12 @@ class ExpressionReader:
         type_ = type_name(written["return_type"])
         fails = not written["function_data"].get("try_cast", False)
         (argument,) = parts
-        if isinstance(argument, Constant):
-            return converted(self.binder, argument, type_, fails)
-        return argument if argument.type == type_ else Cast(argument, type_, fails, place=place)
+        return self._converted(argument, type_, fails, place)
+
+    def _converted(self, of: Expression, type_: str, fails: bool, place: nodes.Place | None) -> Expression:
+        if isinstance(of, Constant):
+            return converted(self.binder, of, type_, fails)
+        return of if of.type == type_ else Cast(of, type_, fails, place=place)
 
     def _call(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         type_ = type_name(written["return_type"])
@@ -158,6 +174,21 @@ class ExpressionReader:
         if "i" in known and pattern.value is not None:
             pattern = replace(pattern, value=f"(?i){pattern.value}")
         return text, pattern, *others, *([Constant("g", "VARCHAR")] if "g" in known else [])
+
+
+def _compared(sign: str, left: Parts, right: Parts, place: nodes.Place | None) -> Expression:
+    """Rows by their first values that differ, where NULL is one, above all others."""
+    pairs = list(zip(left, right, strict=True))
+    same = [Compare("<=>", one, other, place=place) for one, other in pairs]
+    if sign in ("=", "<=>", "!=", "<!=>"):
+        test = Logic("and", tuple(same), place=place)
+        return test if sign in ("=", "<=>") else Not(test, place=place)
+    found: Expression = Constant("=" in sign, "BOOLEAN")
+    for (one, other), alike in zip(reversed(pairs), reversed(same), strict=True):
+        low, high = (one, other) if sign[0] == "<" else (other, one)
+        less = Logic("or", (IsNull(high), Compare("<", low, high, place=place)))
+        found = Logic("or", (Logic("and", (Not(IsNull(low)), less)), Logic("and", (alike, found))))
+    return found
 
 
 def _alternatives(of: Expression, type_: str) -> Parts:

@@ -239,11 +239,14 @@ class _Reader(ExpressionReader):
             if kind not in ("SEMI", "ANTI"):
                 right, maps[1] = self._mapped(right, maps[1]), None
         for one in written.get("conditions", ()):
-            if one["comparison"] in COMPARISONS:
-                sides = self.read(one["left"]), self.read(one["right"])
-                conditions.append(Compare(COMPARISONS[one["comparison"]], *sides))
-            else:  # of both sides, by the columns of both
+            sign = COMPARISONS.get(one["comparison"])
+            if sign is None:  # of both sides, by the columns of both
                 general.append(self.read(one["left"]))
+            elif sign in ("=", "<=>") and (row := self._row(one["left"])):
+                pairs = zip(row, self._row(one["right"]), strict=True)
+                conditions += [Compare("<=>", *pair) for pair in pairs]
+            else:
+                conditions.append(Compare(sign, self.read(one["left"]), self.read(one["right"])))
         if kind not in _JOINS:
             raise self.refusal(written, f"a join of kind {kind.lower().replace('_', ' ')}")
         more = nodes.Logic("and", tuple(general)) if len(general) > 1 else next(iter(general), None)

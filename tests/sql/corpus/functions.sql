@@ -396,3 +396,28 @@ select extract(millisecond from moment) a, microsecond(moment) b, millisecond(da
 
 -- name: moments as numbers
 select epoch_ms(moment) a, epoch_us(moment) b, epoch_ns(moment) c, epoch_ms(day) d from m;
+
+-- name: rows among rows
+-- sqlite: NULL in rows
+select a, b from r where (a, b) in ((1, 10), (4, 20), (null, 10)) or (a, b, 1) not in ((2, 20, 1), (3, null, 1));
+
+-- name: rows in an order
+-- ordered
+-- sqlite: NULL in rows
+select a, b from r where (a, b) < (3, 15) or (b, cast(a as double)) >= (20, 1.5) order by a, b;
+
+-- name: rows compared with rows
+-- sqlite: NULL in rows
+select r.a, r.b, c, d, (a, b) < (c, d) l, (a, b) <= (c, d) le, (a, b) > (c, d) g, (a, b) >= (c, d) ge, (a, b) = (c, d) e, (a, b) <> (c, d) n, (a, b) is distinct from (c, d) f, (a, b) is not distinct from (c, d) h from r, s;
+
+-- name: rows of three joined
+-- sqlite: NULL in rows
+select x.k, y.k from m x join m y on (x.k, x.g, x.p) = (y.k, y.g, y.p);
+
+-- name: a row of a row
+-- refused: TUPLE
+select a from r where ((a, b), a) = ((1, 2), 3);
+
+-- name: a row as a value
+-- refused: TUPLE
+select (a, b) t from r;
