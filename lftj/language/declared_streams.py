@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lftj.errors import RuleError, StreamError
 from lftj.language.declared_keys import declared_of
 from lftj.language.diagnostics import error_at
-from lftj.language.syntax import DeclaredStream, Program
+from lftj.language.syntax import Atom, DeclaredStream, Program, Variable
 from lftj.values.schema import Schema
 from lftj.values.streams import Stream, stream_of
 
@@ -41,6 +41,17 @@ def stream_declared(program: Program, declared: DeclaredStream, schema: Schema) 
         )
     except StreamError as error:
         raise error_at(RuleError, program.text, declared.span, str(error)) from None
+
+
+def time_variable(atom: Atom, schema: Schema | None) -> str | None:
+    """The variable that an atom has a stream's time in; None where there is none, or no stream."""
+    if schema is None or schema.stream is None:
+        return None
+    labels = [one.name for one in atom.names] or [column.name for column in schema.shown.columns]
+    for label, term in zip(labels, atom.terms, strict=False):
+        if label == schema.stream.time and isinstance(term, Variable):
+            return term.name
+    return None
 
 
 def clashing(name: str, schema: Schema, catalog: Mapping[str, Schema]) -> str | None:

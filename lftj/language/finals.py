@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.errors import RuleError, StreamError
+from lftj.language.declared_streams import time_variable
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.recent import is_recent
 from lftj.language.syntax import (
@@ -144,7 +145,7 @@ class _Closing:
             schema = self._catalog.get(literal.relation)
             if schema is None or schema.stream is None:
                 continue
-            time = self._time(literal, schema)
+            time = time_variable(literal, schema)
             found.append(
                 (literal.relation, self._extent(literal.relation, schema, bounds, time, window, after))
             )
@@ -176,15 +177,6 @@ class _Closing:
                 f" {span_text(extent, arrow)}: keep them for as long at least"
             )
         return extent
-
-    def _time(self, atom: Atom, schema: Schema) -> str | None:
-        """The variable of a stream's time; None where there is none."""
-        assert schema.stream is not None
-        labels = [one.name for one in atom.names] or [column.name for column in schema.shown.columns]
-        for label, term in zip(labels, atom.terms, strict=False):
-            if label == schema.stream.time and isinstance(term, Variable):
-                return term.name
-        return None
 
     def _bounds(self, rule: Rule, arrow: pa.DataType) -> Bounds:
         """What comparisons and windows of a body say of pairs of variables, and what follows."""

@@ -11,13 +11,15 @@ Invariant: what comes out has no ``now()``; what could not be taken apart so is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from lftj.errors import RuleError, StreamError
+from lftj.language.declared_streams import time_variable
 from lftj.language.diagnostics import error_at
+from lftj.language.expressions import calls_of
 from lftj.language.syntax import (
     Atom,
     BinaryOperation,
@@ -27,7 +29,6 @@ from lftj.language.syntax import (
     Disjunction,
     Expression,
     Literal,
-    Negative,
     Program,
     Variable,
     flat,
@@ -130,7 +131,7 @@ class _Rewriting:
                 continue
             before = next((one for one in self.found if one.name == literal.relation), None)
             stream = literal.relation if before is None else before.stream
-            if not self._is_time(literal, stream, name):
+            if time_variable(literal, self._catalog.get(stream)) != name:
                 continue
             span = self._span(stream, back, is_open, place)
             recent = Recent(stream, span if before is None else min(span, before.span))
@@ -138,17 +139,6 @@ class _Rewriting:
             literals[number] = replace(literal, relation=recent.name)
             return
         raise self._error(place, f"'{name}' is the time of no stream in the body: {_WAY_OUT}")
-
-    def _is_time(self, atom: Atom, stream: str, name: str) -> bool:
-        schema = self._catalog.get(stream)
-        if schema is None or schema.stream is None:
-            return False
-        labels = [one.name for one in atom.names] or [column.name for column in schema.shown.columns]
-        pairs = zip(labels, atom.terms, strict=False)
-        return any(
-            label == schema.stream.time and isinstance(term, Variable) and term.name == name
-            for label, term in pairs
-        )
 
     def _span(self, stream: str, back: Expression | None, is_open: bool, place: Comparison) -> int:
         schema = self._catalog[stream]
@@ -176,22 +166,5 @@ class _Rewriting:
 
 def _calls(literal: Literal) -> list[Call]:
     """The calls of now() in a literal that is no disjunction."""
-    if not isinstance(literal, Comparison):
-        return []
-    return list(_within([literal.left, literal.right]))
-
-
-def _within(expressions: Iterable[Expression]) -> Iterator[Call]:
-    waiting: list[Any] = [*expressions]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, BinaryOperation):
-            waiting += [node.left, node.right]
-        elif isinstance(node, Negative):
-            waiting.append(node.operand)
-        elif isinstance(node, Comparison):
-            waiting += [node.left, node.right]
-        elif isinstance(node, Call):
-            waiting += node.arguments
-            if node.function == NOW and not node.arguments:
-                yield node
+    sides = (literal.left, literal.right) if isinstance(literal, Comparison) else ()
+    return [call for side in sides for call in calls_of(side) if call.function == NOW and not call.arguments]
