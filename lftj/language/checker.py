@@ -61,7 +61,7 @@ from lftj.language.syntax import (
     Window,
     extremum_of,
 )
-from lftj.language.window_types import window_type
+from lftj.language.window_types import in_units, window_type
 from lftj.process import debug
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
@@ -272,9 +272,8 @@ class _Checker:
                     names = tuple(term.name for term in head.terms if isinstance(term, Variable))
                     value = head.value.name if isinstance(head.value, Variable) else head.value
                     copies = None if head.copies is None else head.copies.name
-                    heads.append(
-                        CheckedHead(head.relation, names, value, schema, head.span, head.windows, copies)
-                    )
+                    windows = tuple(in_units(one, bodies[number][0].types) for one in head.windows)
+                    heads.append(CheckedHead(head.relation, names, value, schema, head.span, windows, copies))
             rules.append(CheckedRule(tuple(heads), bodies[number], text, rule.span))
         return [tuple(rules), *([tuple(joining)] if joining else [])]
 

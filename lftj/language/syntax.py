@@ -191,12 +191,14 @@ class Frame:
     """``rows: (-3, 0)``: the rows around each that a window aggregate reads.
 
     ``unit``: ``rows``, ``groups`` of rows that are equal in the order, or ``range`` of the values that they
-    are ordered by.  ``first`` and ``last`` count from the row, negative before it; None: all.
+    are ordered by.  ``first`` and ``last`` count from the row, negative before it; None: all.  ``in_time``:
+    in microseconds, behind the checker in units of the order's column.
     """
 
     unit: str
-    first: int | float | Decimal | None
-    last: int | float | Decimal | None
+    first: int | float | Decimal | Fraction | None
+    last: int | float | Decimal | Fraction | None
+    in_time: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +28,8 @@ from lftj.language.syntax import (
     Window,
 )
 from lftj.values.names import FRAMED, FRAMES, NUMBERING
+
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,12 @@ class WindowReader(LiteralReader):
         ends = [
             None if isinstance(term, Wildcard) else getattr(term, "value", term) for term in listed(one.term)
         ]
+        in_time = unit == "range" and any(type(end) is timedelta for end in ends)
+        mixed = in_time and any(end and type(end) is not timedelta for end in ends)
+        ends = [end // _MICROSECOND if type(end) is timedelta and in_time else end for end in ends]
         numbers = [end for end in ends if end is not None]
-        whole = all(isinstance(end, int) for end in numbers) or unit == "range"
-        if len(ends) != 2 or not whole or not all(type(end) in (int, float, Decimal) for end in numbers):
+        known = (int, float, Decimal) if unit == "range" else (int,)
+        if len(ends) != 2 or mixed or not all(type(end) in known for end in numbers):
             example = f"{unit}: (-3, 0), or _ for no end"
             raise self.error(
                 one.name.span, f"a frame goes from a number to one, before and behind the row: {example}"
@@ -123,7 +129,7 @@ class WindowReader(LiteralReader):
             raise self.error(one.name.span, f"the frame ends before it begins: {unit}: ({last}, {first})")
         if unit == "range" and any(numbers) and len(by) != 1:
             raise self.error(one.name.span, "a range is of one order variable: by: v")
-        return Frame(unit, first, last)
+        return Frame(unit, first, last, in_time)
 
     def _window_arguments(
         self, meta: Any, name: str, plain: list[Any]

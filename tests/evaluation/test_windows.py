@@ -25,6 +25,7 @@ SCHEMA = pa.schema(
         ("m", pa.decimal128(9, 2)),
         ("d", pa.date32()),
         ("s", pa.string()),
+        ("t", pa.timestamp("ms")),
     ]
 )
 
@@ -41,6 +42,7 @@ def row(r: random.Random, k: int) -> tuple[Any, ...]:
         maybe(Decimal(r.randint(-999, 999)).scaleb(-2)),
         maybe(datetime.date(2026, 1, r.randint(1, 28))),
         maybe(r.choice(("x", "yy", "äz", ""))),
+        maybe(datetime.datetime(2026, 1, 1) + datetime.timedelta(milliseconds=250 * r.randint(0, 40))),
     )
 
 
@@ -90,6 +92,26 @@ WINDOWS = {
         "sum(k) over (partition by g order by d nulls last range between interval 5 days "
         "preceding and current row)::bigint"
     ),
+    "sum(k, by: d, range: (-36h, 5d), per: g)": (
+        "sum(k) over (partition by g order by d nulls last range between interval 36 hours "
+        "preceding and interval 5 days following)::bigint"
+    ),
+    "sum(k, by: t, range: (-2s, 0), per: g)": (
+        "sum(k) over (partition by g order by t nulls last range between interval 2 seconds "
+        "preceding and current row)::bigint"
+    ),
+    "max(v, by: t desc nulls first, range: (-1500us, 750ms))": (
+        "max(v) over (order by t desc nulls first range between interval 1500 microseconds "
+        "preceding and interval 750 milliseconds following)"
+    ),
+    "count(by: t, range: (1s, _), per: g)": (
+        "count(*) over (partition by g order by t nulls last range between interval 1 second "
+        "following and unbounded following)"
+    ),
+    "avg(m, by: t, range: (-3s, -1s))": (
+        "avg(m) over (order by t nulls last range between interval 3 seconds "
+        "preceding and interval 1 second preceding)"
+    ),
     "min(v, by: k, rows: (-4, -2))": ("min(v) over (order by k rows between 4 preceding and 2 preceding)"),
     "max(s, by: k, per: g, rows: (-1, 2))": (
         "max(s) over (partition by g order by k rows between 1 preceding and 2 following)"
@@ -125,7 +147,7 @@ def asked(sql: str, rows: list[tuple[Any, ...]]) -> list[list[str]]:
 
 
 def rule_of(window: str) -> str:
-    return f"h(k, w) <- t(k, g, v, x, m, d, s), w = {window}."
+    return f"h(k, w) <- t(k, g, v, x, m, d, s, t), w = {window}."
 
 
 @pytest.fixture(scope="module")
@@ -157,19 +179,18 @@ def test_sums_beyond_all_floats() -> None:
 
 
 def test_exactly_k_and_what_comes_behind(db: lftj.Database) -> None:
-    rule = "h(g, k, r) <- t(k, g, v, _, _, _, _), r = top(2, by: (v desc, k), per: g), r > 1."
+    rule = "h(g, k, r) <- t(k, g, v, _, _, _, _, _), r = top(2, by: (v desc, k), per: g), r > 1."
     over = "over (partition by g order by v desc nulls last, k)"
     sql = f"select g, k, row_number() {over} as r from t qualify r = 2"
     assert shown(db.query(rule)) == asked(sql, ROWS)
-    rule = "h(k) <- t(k, _, v, _, _, _, _), v > 0, top(3, by: v desc)."
+    rule = "h(k) <- t(k, _, v, _, _, _, _, _), v > 0, top(3, by: v desc)."
     assert db.query(rule).num_rows == 3
-    rule = "n[g] = count() <- t(_, g, v, _, _, _, _), r = rank(by: v, per: g), r <= 2."
+    rule = "n[g] = count() <- t(_, g, v, _, _, _, _, _), r = rank(by: v, per: g), r <= 2."
     ranked = "select g, rank() over (partition by g order by v nulls last) r from t"
     sql = f"select g, count(*) from ({ranked}) where r <= 2 group by g"
     assert shown(db.query(rule)) == asked(sql, ROWS)
-    rule = (
-        "h(k, y) <- t(k, _, _, _, _, _, _), w = lag(k, by: k), x = k - w, y = x * 2, t(w, _, 1, _, _, _, _)."
-    )
+    lagged = "t(k, _, _, _, _, _, _, _), w = lag(k, by: k), x = k - w, y = x * 2"
+    rule = f"h(k, y) <- {lagged}, t(w, _, 1, _, _, _, _, _)."
     sql = "select a.k, 2 as y from t a, t b where a.k = b.k + 1 and b.v = 1"
     assert shown(db.query(rule)) == asked(sql, ROWS)
 
@@ -191,8 +212,8 @@ def test_kept(strategy: str) -> None:
     ws.load("u", [(number,) for number in range(0, 90, 2)], columns=["k"])
     for number, window in enumerate(WINDOWS):
         ws.install(rule_of(window).replace("h(k", f"h{number}(k"), strategy=strategy)
-    ws.install("ranks(w) <- t(k, g, _, _, _, _, _), w = row_number(by: k, per: g).", strategy=strategy)
-    joined = "top_(g, k) <- t(k, g, v, _, _, _, _), u(k), top(2, by: (v desc, k), per: g)."
+    ws.install("ranks(w) <- t(k, g, _, _, _, _, _, _), w = row_number(by: k, per: g).", strategy=strategy)
+    joined = "top_(g, k) <- t(k, g, v, _, _, _, _, _), u(k), top(2, by: (v desc, k), per: g)."
     ws.install(joined, strategy=strategy)
     rows = {one[0]: one for one in ROWS}
     for _ in range(4):
@@ -227,7 +248,11 @@ MISTAKES = {
     "w = lag(v, 1, s, by: k)": "the default of 'lag' is of another type",
     'w = lag(v, 1, "a", by: k)': "the default of 'lag' is of another type",
     "w = sum(s, by: k)": "'sum' takes numbers, and 's' is of type string",
-    "w = count(by: s, range: (-1, 0))": "a range of numbers is of numbers and dates",
+    "w = count(by: s, range: (-1, 0))": "'s' is of type string, without distances: take rows:",
+    "w = count(by: t, range: (-1, 0))": "'t' is a timestamp: give its range in durations",
+    "w = count(by: v, range: (-1s, 0))": "'v' is of type integer: give its range in numbers",
+    "w = count(by: v, rows: (-1s, 0))": "a frame goes from a number to one",
+    "w = count(by: t, range: (-1s, 2))": "a frame goes from a number to one",
     "w = sum(v, by: (k, v), range: (-1, 0))": "a range is of one order variable",
     "w = nth(v, 0, by: k)": "'nth' takes a whole number from 1 second",
     "w = nth(v, by: k)": "'nth' takes a value and a number",
@@ -245,7 +270,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes(mistake: str, db: lftj.Database) -> None:
     with pytest.raises(errors.RuleError, match=MISTAKES[mistake]):
-        db.query(f"h(k) <- t(k, g, v, x, m, d, s), {mistake}.")
+        db.query(f"h(k) <- t(k, g, v, x, m, d, s, t), {mistake}.")
 
 
 def test_a_sum_that_does_not_fit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -178,7 +179,7 @@ class _Reader(ExpressionReader):
             if written.get(part, "NO_OTHER") not in ("NO_OTHER", False, []):
                 raise self.refusal(written, what, instead)
         order = self.keys(written.get("orders", ()))
-        if "sql_range_order_casts" in written:  # dates among which an interval of days counts
+        if "sql_range_order_casts" in written:  # dates among which an interval counts
             order = tuple(replace(key, expression=_uncast(key.expression)) for key in order)
         return nodes.WindowCall(
             name,
@@ -196,7 +197,8 @@ class _Reader(ExpressionReader):
             return None
         first = self._bound(written, start, "start_expr")
         last = self._bound(written, end, "end_expr")
-        if first is not None and last is not None and first > last:
+        zero = type(first or last or 0)(0)
+        if None not in (first, last) and (first or zero) > (last or zero):
             raise self.refusal(written, "a frame that ends before it begins")
         for unit in _FRAME_UNITS:
             if start.lower().endswith(unit) or end.lower().endswith(unit):
@@ -212,11 +214,11 @@ class _Reader(ExpressionReader):
         if isinstance(found, nodes.Call) and len(found.arguments) == 2:  # the order, plus or minus a constant
             found = found.arguments[1]
         value = found.value if isinstance(found, Constant) else None
-        if isinstance(value, tuple) and "sql_range_order_casts" in written and value[0] == value[2] == 0:
-            value = value[1]
+        if isinstance(value, tuple) and value[0] == 0:
+            value = timedelta(days=value[1], microseconds=value[2])
         if value is None or isinstance(value, tuple):
-            what = "a frame between expressions or intervals"
-            raise self.refusal(written, what, "RANGE takes a number, or days of a DATE")
+            what = "a frame between expressions or months"
+            raise self.refusal(written, what, "RANGE takes a number, or an interval of days and less")
         return -value if "PRECEDING" in bound else value
 
     def _unnest(self, written: Written, child: Node) -> Node:

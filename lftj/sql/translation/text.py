@@ -180,7 +180,7 @@ class Writer:
             arguments.append(f"per: {_listed([self._variable(one) for one in of.partition])}")
         if of.frame is not None:
             unit, first, last = of.frame
-            ends = ("_" if end is None else str(end) for end in (first, last))
+            ends = ("_" if end is None else spelling.literal(end) for end in (first, last))
             arguments.append(f"{unit}: ({', '.join(ends)})")
         return f"{self._name(target)} = {of.function}({', '.join(arguments)})"
 

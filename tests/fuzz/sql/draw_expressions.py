@@ -495,9 +495,9 @@ class Expressions:
                     "{0} over ({1})", (function, Window(partition, total[: r.choice((1, 1, 2))])), family
                 )
             case 2:
-                numbers = [one for one in total if one.by.type == "int"]
-                if numbers:
-                    order = (numbers[0],)
+                measured = [one for one in total if one.by.type in ("int", "date", "timestamp")]
+                if measured:
+                    order = (measured[0],)
                     return E(
                         "{0} over ({1})",
                         (function, Window(partition, order, self.frame(order, rows=False))),
@@ -507,16 +507,22 @@ class Expressions:
         return E("{0} over ({1})", (function, Window(partition, total, frame)), family)
 
     def frame(self, order: tuple[Sort, ...], rows: bool) -> str:
-        """``rows``: the order is a total one, else it is of one whole number."""
+        """``rows``: the order is a total one, else it is of one whole number, date or timestamp."""
         r = self.r
         if rows and r.random() < 0.3:
             return ""
         unit = r.choice(("rows", "rows", "groups") if rows else ("range", "range", "groups"))
-        starts = ["unbounded preceding", f"{r.choice((1, 2))} preceding", "current row", "1 following"]
-        ends = ["unbounded following", f"{r.choice((1, 3))} following", "current row", "1 preceding"]
+        in_time = unit == "range" and order[0].by.type != "int"
+
+        def away(*numbers: int) -> str:
+            number = r.choice(numbers)
+            return f"interval {number * 30} {r.choice(('days', 'hours'))}" if in_time else str(number)
+
+        starts = ["unbounded preceding", f"{away(1, 2)} preceding", "current row", f"{away(1)} following"]
+        ends = ["unbounded following", f"{away(1, 3)} following", "current row", f"{away(1)} preceding"]
         start = r.choice(starts)
         end = r.choice([one for one in ends if not (start in starts[2:] and one == ends[3])])
-        if start == "1 following" and end == "current row":
+        if start == starts[3] and end == ends[2]:
             end = "unbounded following"
         exclude = f" exclude {r.choice(('current row', 'group', 'ties'))}" if r.random() < 0.06 else ""
         if not order:

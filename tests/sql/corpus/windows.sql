@@ -60,6 +60,16 @@ select a, count(*) over (order by b rows between a preceding and current row) n 
 -- name: range of days
 select id, count(*) over (order by hired range between interval 30 days preceding and current row) n from emp;
 
+-- name: range of hours among dates
+select id, count(*) over (order by hired range between interval 36 hours preceding and interval 25 days following) n from emp;
+
+-- name: range of a time
+with timed as (select b, id, (timestamp '2026-03-01 10:00:00' + to_minutes(20 * b)) t from (select c id, d b from s))
+select id, sum(b) over (partition by id % 2 order by t range between interval 1 hour preceding and interval 20 minutes preceding) n, max(b) over (order by t desc range between interval '1.5' second preceding and unbounded following) m from timed;
+
+-- name: range of a time, downwards
+select id, count(*) over (order by hired::timestamp desc nulls first range between interval 30 days preceding and interval 1 day following) n from emp;
+
 -- name: groups frame
 -- sqlite: NULLs come first
 select a, b, count(*) over (order by b groups between 1 preceding and current row) n from r;
