@@ -362,15 +362,17 @@ class RelationVersion:
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
-        rows = set(zip(*(column.tolist() for column in list(self.columns())), strict=True))
+        rows = np.array(list(self.columns()))
         if self.schema.key:
             refuse_second_rows(self.name, self.schema, self.key_index.base)
             refuse_second_rows(self.name, self.schema, self.key_index.compacted().base)
         for (columns, equal), index in self._indices.items():
             index.check_invariants()
-            agreeing = {row for row in rows if all(row[i] == row[j] for i, j in equal)}
-            held = set(zip(*(column.tolist() for column in index.columns()), strict=True))
-            assert held == {tuple(row[i] for i in columns) for row in agreeing}
+            agreeing = (
+                rows[:, np.logical_and.reduce([rows[i] == rows[j] for i, j in equal])] if equal else rows
+            )
+            held = np.array(list(index.columns()))
+            assert np.array_equal(np.unique(held, axis=1), np.unique(agreeing[list(columns)], axis=1))
 
 
 class _Aside(RelationVersion):
