@@ -360,6 +360,12 @@ class Reader(WindowReader):
         terms = (*keys, *self._terms([value]))
         return Atom(str(name), terms, True, False, span_of(meta), token_span(name), names)
 
+    def as_of_now(self, meta: Any, children: list[Any]) -> Atom:
+        (atom,) = children
+        if not isinstance(atom, Atom):
+            raise self.error(span_of(meta), "asof now stands behind an atom: rate[s] = p asof now")
+        return replace(atom, as_of_now=True, span=span_of(meta))
+
     def negation(self, meta: Any, children: list[Any]) -> Atom | Comparison:
         (atom,) = children
         if isinstance(atom, TopRows | WindowLiteral):

@@ -70,7 +70,7 @@ def with_recent(program: Program, catalog: Mapping[str, Schema]) -> tuple[Progra
 
     ``catalog``: the relations that it may read.
     """
-    if not any(_calls(literal) for rule in program.rules for literal in flat(rule.body)):
+    if not any(calls_of_now(literal) for rule in program.rules for literal in flat(rule.body)):
         return program, []
     rewriting = _Rewriting(program.text, catalog)
     rules = tuple(replace(rule, body=rewriting.body(rule.body)) for rule in program.rules)
@@ -78,12 +78,16 @@ def with_recent(program: Program, catalog: Mapping[str, Schema]) -> tuple[Progra
 
 
 def refuse_clock(program: Program) -> None:
-    """Raise RuleError where a program asks for the time, or waits for it: a query has none."""
+    """Raise RuleError where a program asks for the time, waits for it or joins what comes: a query can't."""
     for final in program.finals:
         message = "final is for rules that are installed in a workspace: a query has no clock"
         raise error_at(RuleError, program.text, final.span, message)
     for rule in program.rules:
-        for call in (call for literal in flat(rule.body) for call in _calls(literal)):
+        for literal in flat(rule.body):
+            if isinstance(literal, Atom) and literal.as_of_now:
+                message = "asof now is for rules that are installed in a workspace: to a query no row comes"
+                raise error_at(RuleError, program.text, literal.span, message)
+        for call in (call for literal in flat(rule.body) for call in calls_of_now(literal)):
             message = "now() is for rules that are installed in a workspace: give a query the time as $now"
             raise error_at(RuleError, program.text, call.span, message)
 
@@ -100,7 +104,7 @@ class _Rewriting:
             if isinstance(literal, Disjunction):
                 parts = tuple(self.body(part) for part in literal.alternatives)
                 left.append(replace(literal, alternatives=parts))
-            elif isinstance(literal, Comparison) and _calls(literal):
+            elif isinstance(literal, Comparison) and calls_of_now(literal):
                 asked.append(self._asked(literal))
             else:
                 left.append(literal)
@@ -164,7 +168,7 @@ class _Rewriting:
         return error_at(RuleError, self._text, place.span, message)
 
 
-def _calls(literal: Literal) -> list[Call]:
+def calls_of_now(literal: Literal) -> list[Call]:
     """The calls of now() in a literal that is no disjunction."""
     sides = (literal.left, literal.right) if isinstance(literal, Comparison) else ()
     return [call for side in sides for call in calls_of(side) if call.function == NOW and not call.arguments]

@@ -104,7 +104,7 @@ class Atom:
 
     ``names``: of the columns that the terms are for, in ``orders(orderkey: o)``; the value of a functional
     atom has none.  Empty where terms count by their place, as they all do behind
-    :func:`lftj.language.by_name.by_place`.
+    :func:`lftj.language.by_name.by_place`.  ``as_of_now``: ``rate[s] = p asof now``.
     """
 
     relation: str
@@ -114,6 +114,7 @@ class Atom:
     span: Span = _span()
     name_span: Span = _span()
     names: tuple[ColumnName, ...] = ()
+    as_of_now: bool = False
 
 
 @dataclass(frozen=True)

@@ -39,29 +39,34 @@ class Contents:
     def take(self, entry: Entry, number: int) -> None:
         """What is so after an entry, the change of that number."""
         if isinstance(entry, Loaded):
-            before = self.relations.get(entry.relation)
-            if before is not None and before.file != entry.file:
-                self.obsolete.add(before.file.name)
-            self.relations[entry.relation] = entry
-            self.streams.pop(entry.relation, None)
-            if entry.stream is not None:
-                self.streams[entry.relation] = entry.stream
-            self.changed.pop(entry.relation, None)
+            self._load(entry)
         elif isinstance(entry, Changed):
             self.changed.update(dict.fromkeys(entry.changes, number))
             for name, moving in entry.streams.items():
                 self.streams[name] = {**self.streams[name], "moving": moving}
         else:
             for name in entry.heads if isinstance(entry, Uninstalled) else ():
-                closed = self.relations.pop(name, None)
-                if closed is not None:
-                    self.obsolete.add(closed.file.name)
+                grown = self.relations.pop(name, None)
+                if grown is not None:
+                    self.obsolete.add(grown.file.name)
                     self.changed.pop(name, None)
             if isinstance(entry, Installed):
                 for name, key in entry.keys.items():
                     self.relations[name] = replace(self.relations[name], key=tuple(key))
                 self.streams.update(entry.streams)
+                for loaded in entry.loaded:
+                    self._load(loaded)
             self.definitions = following(self.definitions, entry, DEFAULT, number)
+
+    def _load(self, entry: Loaded) -> None:
+        before = self.relations.get(entry.relation)
+        if before is not None and before.file != entry.file:
+            self.obsolete.add(before.file.name)
+        self.relations[entry.relation] = entry
+        self.streams.pop(entry.relation, None)
+        if entry.stream is not None:
+            self.streams[entry.relation] = entry.stream
+        self.changed.pop(entry.relation, None)
 
     def written(self, loaded: Loaded, before: Loaded, number: int) -> None:
         """A checkpoint has the rows of a relation, as they were after a change, in another file.

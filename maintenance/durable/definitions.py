@@ -29,6 +29,7 @@ class Definition:
 
     ``sensitivity_bytes`` and ``order``: of those of the heads that have one.  ``since``: the number of the
     change that installed it.  ``results``, ``choices``: of :class:`~maintenance.durable.entries.Installed`.
+    ``grown``: relations that grow by it, of those that are still there.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Definition:
     since: int = 0
     results: Sequence[str] = field(default_factory=list)
     choices: Mapping[str, Any] | None = None
+    grown: Sequence[str] = field(default_factory=list)
 
     @property
     def wanted(self) -> Results | None:
@@ -47,8 +49,8 @@ class Definition:
 
     @property
     def shown(self) -> Collection[str]:
-        """Those of its heads that are wanted."""
-        return self.results or self.strategies
+        """Those of its heads that are wanted, and what grows."""
+        return [*(self.results or self.strategies), *self.grown]
 
     @property
     def program(self) -> Program:
@@ -71,7 +73,7 @@ class Definition:
         """Raise DurabilityError for a program that has no text, which can't be written down."""
         if not self.text:
             raise DurabilityError(
-                f"{', '.join(self.strategies)}: what has no text, as an operator and a program that was made"
+                f"{', '.join(self.shown)}: what has no text, as an operator and a program that was made"
                 " without, can't be kept in a folder: install the text of its rules"
             )
 
@@ -82,6 +84,7 @@ class Definition:
             sensitivity_bytes=_without(self.sensitivity_bytes, heads),
             order=_without(self.order, heads),
             results=[name for name in self.results if name not in heads],
+            grown=[name for name in self.grown if name not in heads],
         )
 
 
@@ -110,16 +113,17 @@ def following(
     left = [
         now
         for each, now in zip(definitions, left, strict=True)
-        if now.strategies and (now.results or not each.results)
+        if now.grown or (now.strategies and (now.results or not each.results))
     ]
-    if isinstance(entry, Installed) and entry.heads:
+    if isinstance(entry, Installed) and (entry.heads or entry.grown):
         named = entry.strategy
         strategies = {
             head: named if isinstance(named, str) else named.get(head, default) for head in entry.heads
         }
         limits, rounds = entry.sensitivity_bytes, entry.max_rounds
         wanted = entry.results, entry.choices
-        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number, *wanted))
+        grown = list(entry.grown)
+        left.append(Definition(entry.text, strategies, limits, entry.order, rounds, number, *wanted, grown))
     return left
 
 

@@ -38,7 +38,7 @@ class Loaded:
 
     ``keeps_null``: whether its columns may hold NULL.  ``bag``: the file has equal rows, and all count.
     ``key``: columns that tell rows apart.  ``stream``: what makes it one, and where that stands.
-    ``final``: of which head it has the rows that have closed.
+    ``grown``: where it only grows, by what.
     """
 
     relation: str
@@ -50,7 +50,7 @@ class Loaded:
     bag: bool = False
     key: tuple[str, ...] = ()
     stream: Mapping[str, Any] | None = None
-    final: Mapping[str, Any] | None = None
+    grown: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class Changed:
 class Installed:
     """A program was installed, as :meth:`maintenance.Workspace.install` was called; ``heads``: all it keeps.
 
-    ``keys``, ``streams``: those that it declares of base relations.
+    ``keys``, ``streams``: those that it declares of base relations.  ``grown``: relations that grow from then
+    on, by its rules; ``loaded``: the same as a folder has them.
 
     ``results``: those that are wanted, where not all are; ``choices``: what was chosen for the others
     (:mod:`lftj.rewriting.demand_choices`).
@@ -88,6 +89,8 @@ class Installed:
     choices: Mapping[str, Any] | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    grown: Sequence[str] = field(default_factory=list)
+    loaded: Sequence[Loaded] = ()
 
     @property
     def wanted(self) -> Results | None:
@@ -108,6 +111,14 @@ class StrategySet:
 
 
 Entry = Loaded | Changed | Installed | Uninstalled | StrategySet
+
+
+def loaded_by(entry: Entry) -> Sequence[Loaded]:
+    """The relations that an entry brings, each with a file of its own."""
+    if isinstance(entry, Loaded):
+        return [entry]
+    return entry.loaded if isinstance(entry, Installed) else ()
+
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind for kind in (Loaded, Installed, Uninstalled, StrategySet)
@@ -155,6 +166,9 @@ def plain_entry(kind: type[Any], fields: dict[str, Any]) -> Any:
         fields = {**fields, "file": DataFile(**fields["file"]), "key": tuple(fields.get("key", ()))}
     elif kind is Uninstalled:
         fields = {"heads": tuple(fields["heads"])}
+    elif kind is Installed:
+        loaded = tuple(plain_entry(Loaded, each) for each in fields.get("loaded", ()))
+        fields = {**fields, "loaded": loaded}
     return kind(**fields)
 
 

@@ -10,7 +10,9 @@ Cost: O(log n) and the rows that close.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,38 @@ from lftj.storage.time_range import rows_between
 from maintenance.changes.change import Change
 from maintenance.changes.timed_change import TimedChange
 from maintenance.event_time.stream_state import NEVER
+from maintenance.heads.grown import Grown, Moment
+from maintenance.strategies.strategy import Round
+from maintenance.strategies.timed_round import TimedRound
+
+
+class ClosedRows(Grown):
+    """The relation of the rows of a head that have closed."""
+
+    def __init__(self, final: Final) -> None:
+        self.final, self.name, self.reads = final, final.name, frozenset([final.head])
+
+    @property
+    def what(self) -> str:
+        return f"the rows of {self.final.head!r} that have closed"
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return {"final": asdict(self.final)}
+
+    @property
+    def explanation(self) -> str:
+        return f"{self.name}: only grows\n  by rows of {self.final.head}, each once, when it closes"
+
+    def may_gain(self, changed: Set[str], moves: bool) -> bool:
+        return moves
+
+    def gained(self, change: Round, moment: Moment) -> Change | None:
+        return closed(self.final, change.new[self.final.head], moment.before, moment.now)
+
+    def gained_each(self, batch: TimedRound, before: int | None, nows: np.ndarray) -> TimedChange:
+        head = batch.total.old[self.final.head]
+        return closed_each(self.final, head, batch.changes.get(head.name), before, nows)
 
 
 def extents_of(finals: Mapping[str, Final]) -> dict[str, int]:
@@ -42,7 +76,7 @@ def closed(final: Final, head: RelationVersion, before: int | None, now: int | N
 
 
 def closed_each(
-    final: Final, head: RelationVersion, change: TimedChange, before: int | None, nows: np.ndarray
+    final: Final, head: RelationVersion, change: TimedChange | None, before: int | None, nows: np.ndarray
 ) -> TimedChange:
     """The same of many transactions.
 
@@ -50,8 +84,10 @@ def closed_each(
     behind each, NEVER where there is none.
     """
     empty = np.empty(0, np.int64)
+    nothing = TimedChange(np.empty((len(head.schema.columns), 0), np.int64), empty, empty)
     if not len(nows) or nows[-1] == NEVER or nows[-1] == before:
-        return TimedChange(change.columns[:, :0], empty, empty)
+        return nothing
+    change = nothing if change is None else change
     now = int(nows[-1])
     there = _in_range(final, head, before, now)
     closes = np.searchsorted(nows, there[final.number] + final.after)

@@ -2,7 +2,7 @@
 
 Invariants
 
-1. A head reads base relations and heads of strata below its own.
+1. A head reads base relations, heads of strata below its own, and relations that grow by what is below it.
 2. Strata never change; what heads keep changes in place.
 """
 
@@ -14,6 +14,7 @@ from indices.compile_time import seconds_without_compiling
 from lftj.language.body import CheckedProgram, Source
 from lftj.language.several_aggregates import is_auxiliary
 from maintenance.changes.change import Change
+from maintenance.heads.grown import Grown, Moment
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round
@@ -51,12 +52,15 @@ class Stratum:
 
 
 class Strata:
-    """All heads that are installed, from the lowest stratum to the highest."""
+    """All heads that are installed, from the lowest stratum to the highest, and relations that grow."""
 
-    def __init__(self, strata: Iterable[Stratum] = ()) -> None:
+    def __init__(self, strata: Iterable[Stratum] = (), grown: Iterable[Grown] = ()) -> None:
         self._strata = tuple(strata)
         self.heads = {head.name: head for stratum in self._strata for head in stratum.heads}
         """By name, each after those that its rules read."""
+        self.grown = {one.name: one for one in grown}
+        """By name, each after those that it reads."""
+        self._ordered = _ordered(self._strata, self.grown.values())
         self.functions = frozenset(name for head in self.heads.values() for name in head.reads_as_functions)
         """Relations that a head reads as functions."""
         named = [head for head in self.heads.values() if not is_auxiliary(head.name)]
@@ -70,12 +74,34 @@ class Strata:
         self.guarded: list[Guarded] = [(head, guard.columns) for head, guard in guards if guard is not None]
         self.guarded_columns = frozenset[Source]().union(*(columns for _, columns in self.guarded))
 
-    def __iter__(self) -> Iterator[Stratum]:
-        return iter(self._strata)
+    @property
+    def members(self) -> Iterator[MaintainedHead | Grown]:
+        """Heads and relations that grow, each after those that it reads."""
+        for one in self._ordered:
+            yield from one.heads if isinstance(one, Stratum) else (one,)
+
+    def step(
+        self, change: Round, stats: TransactionStats, moment: Moment | None
+    ) -> Iterator[tuple[str, Change]]:
+        """Step all, one behind the other; gives what changes of each, by name, before it goes on.
+
+        ``moment``: None where the round has already what is added to relations that grow.  Else as
+        :meth:`Stratum.step`.
+        """
+        for one in self._ordered:
+            if isinstance(one, Stratum):
+                yield from one.step(change, stats).items()
+            elif moment is not None and (gained := one.gained(change, moment)) is not None:
+                change.enter(one.name, gained)
+                yield one.name, gained
 
     def below(self, others: Iterable[Stratum]) -> Strata:
         """These, and others on top of them."""
-        return Strata((*self._strata, *others))
+        return Strata((*self._strata, *others), self.grown.values())
+
+    def with_grown(self, one: Grown) -> Strata:
+        """These, and a relation that grows; what it reads may come later."""
+        return Strata(self._strata, (*self.grown.values(), one))
 
     def inserted(self, others: Iterable[Stratum], names: Collection[str]) -> Strata:
         """These with others right below the first that has one of the heads."""
@@ -85,18 +111,33 @@ class Strata:
             if any(head.name in names for head in stratum.heads)
         )
         some = [stratum for stratum in others if stratum.heads]
-        return Strata((*self._strata[:place], *some, *self._strata[place:]))
+        return Strata((*self._strata[:place], *some, *self._strata[place:]), self.grown.values())
 
     def with_heads(self, others: Mapping[str, MaintainedHead]) -> Strata:
         """These with some heads in the place of those of their names."""
-        return Strata(
+        strata = (
             Stratum([others.get(head.name, head) for head in stratum.heads]) for stratum in self._strata
         )
+        return Strata(strata, self.grown.values())
 
     def without(self, names: Collection[str]) -> Strata:
-        """These less some heads, which no other reads."""
+        """These less some heads and relations that grow, which no other reads."""
         left = ([head for head in stratum.heads if head.name not in names] for stratum in self._strata)
-        return Strata(Stratum(heads) for heads in left if heads)
+        grown = (one for one in self.grown.values() if one.name not in names)
+        return Strata((Stratum(heads) for heads in left if heads), grown)
+
+
+def _ordered(strata: Sequence[Stratum], grown: Iterable[Grown]) -> list[Stratum | Grown]:
+    """What grows, right behind the last stratum that it reads, itself or by others that grow."""
+    places = {head.name: place for place, stratum in enumerate(strata, 1) for head in stratum.heads}
+    behind: dict[int, list[Grown]] = {}
+    for one in grown:
+        place = places[one.name] = max((places.get(name, 0) for name in one.reads), default=0)
+        behind.setdefault(place, []).append(one)
+    ordered: list[Stratum | Grown] = [*behind.get(0, ())]
+    for place, stratum in enumerate(strata, 1):
+        ordered += [stratum, *behind.get(place, ())]
+    return ordered
 
 
 def _hidden(head: MaintainedHead) -> str:

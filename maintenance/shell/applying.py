@@ -179,7 +179,7 @@ class Applying:
                 transaction.commit()
         figures = transaction.stats.rules
         for name, output in self._outputs:
-            if name in self._workspace.closed or (name in figures and figures[name].head_changes):
+            if name in self._workspace.grown or (name in figures and figures[name].head_changes):
                 output.add(transaction_id, transaction.changes[name])
         if self._lines is not None:
             self._lines.add(transaction_id, n_changes, transaction.stats)

@@ -110,7 +110,7 @@ def apply(folder: str, inputs: Inputs, changes: Pairs, results: Results) -> None
     if inputs.columns or inputs.bags:
         raise click.UsageError("--columns and --bag say how a relation is loaded, and apply loads none")
     with _opened(folder) as workspace:
-        heads = (*workspace.heads, *workspace.closed)
+        heads = (*workspace.heads, *workspace.grown)
         results.check_heads(heads)
         applied = apply_files(workspace, inputs, changes, results, "applying")
     applied.end(heads, "which are kept")

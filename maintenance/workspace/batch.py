@@ -32,7 +32,6 @@ import numpy as np
 
 from indices.compile_time import seconds_without_compiling
 from lftj.errors import DataError, EvaluationError, KeyConflictError, LftjError, StreamError
-from lftj.language.finals import Final
 from lftj.language.several_aggregates import shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.rewriting.guard import Spans
@@ -46,16 +45,18 @@ from maintenance.changes.coded_changes import CodedChanges, held_codes, table_of
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.timed_change import TimedChange
 from maintenance.durable.entries import Changed
-from maintenance.event_time.closing import closed_each, extents_of
+from maintenance.event_time.closing import extents_of
+from maintenance.event_time.stream_state import NEVER
 from maintenance.event_time.timed_tick import TimedTick
 from maintenance.heads.functional_check import refuse_relation_conflict
+from maintenance.heads.grown import Grown, Moment
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
 from maintenance.workspace.budget import refuse_large_views
-from maintenance.workspace.commit import Commit, refuse_closed, refuse_nan
+from maintenance.workspace.commit import Commit, refuse_grown, refuse_nan
 from maintenance.workspace.guarded import widened
 from maintenance.workspace.staged_batch import StagedRows
 from maintenance.workspace.state import State
@@ -163,7 +164,7 @@ class BatchCommit(Commit):
         self._way_back = False
         """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
-            refuse_closed(name, state)
+            refuse_grown(name, state)
             version = state.base_version(name)
             try:
                 if name in state.streams and rows.schema is version.schema:
@@ -177,7 +178,10 @@ class BatchCommit(Commit):
             self.stats.no_changes[name] = max(0, len(rows) - len(change))
             if len(change):
                 self._timed[name] = change
-        self._written_each = dict(self._timed)
+        self._came = dict(self._timed)
+        """What the transactions bring, before rows leave."""
+        self._members: list[MaintainedHead | Grown] = []
+        """What may change with it, each after those that it reads."""
         self._tick.expire_each(state.versions, self._timed)
         self.stats.late, self.stats.expired = self._tick.late, self._tick.expired
 
@@ -194,12 +198,17 @@ class BatchCommit(Commit):
 
         Raises DataError and EvaluationError, which say which transaction they are about; then `drop`.
         """
-        changing = set(self._timed)
-        for name, head in state.heads.items():
-            if not head.reads.isdisjoint(changing):
-                changing.add(name)
-                self.stats.rules[name] = RuleStats(head.strategy)
-        self.stats.one_by_one = one_by_one(self.stepped, changing)
+        changing = {*self._timed, *self._came}
+        before, now = self._tick.clocks
+        for one in state.strata.members:
+            if isinstance(one, Grown):
+                changes = one.may_gain(changing, before != now)
+            elif changes := not one.reads.isdisjoint(changing):
+                self.stats.rules[one.name] = RuleStats(one.strategy)
+            if changes:
+                changing.add(one.name)
+                self._members.append(one)
+        self.stats.one_by_one = one_by_one(self._members, changing)
         self._spans = widened(state, state.spans, self._timed)
         batch = TimedRound(Round(state.versions, dict(state.versions), {}), len(self._applied))
         for name, change in self._timed.items():
@@ -210,20 +219,14 @@ class BatchCommit(Commit):
             for head in self.stepped:
                 head.drop()
             why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
-            self.stats.one_by_one = dict.fromkeys(self.stats.rules, why)
-        heads = {name: change for name, change in self._timed.items() if name in state.heads}
-        self._spans = widened(state, self._spans, heads)
+            self.stats.one_by_one = {one.name: why for one in self._members}
+        others = {one.name: self._timed[one.name] for one in self._members if one.name in self._timed}
+        self._spans = widened(state, self._spans, others)
         versions = batch.total.new
         if self.stats.one_by_one:
             following = self._each_from(state)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
-        closing = {name: self._closed(final, state) for name, final in state.finals.items()}
-        for name, change in closing.items():
-            if len(change):
-                self._timed = {**self._timed, name: change}
-                self._written_each[name] = change
-                versions = {**versions, name: versions[name].advance(change.net.columns, change.net.weights)}
         streams, recents = self._tick.streams, self._tick.recents
         return replace(
             state,
@@ -234,30 +237,18 @@ class BatchCommit(Commit):
             commit=self.mark,
         )
 
-    def _closed(self, final: Final, state: State) -> TimedChange:
-        """The rows of a head that close with each transaction."""
-        version, change = state.versions[final.head], self._timed.get(final.head)
-        if change is None:
-            each = [
-                (time, changes[final.head])
-                for time, changes in enumerate(self._each)
-                if final.head in changes
-            ]
-            empty = np.empty((len(version.schema.columns), 0), np.int64)
-            columns = np.concatenate([empty, *(np.array(one.columns) for _, one in each)], axis=1)
-            times = np.repeat([time for time, _ in each], [len(one) for _, one in each]).astype(np.int64)
-            signs = np.concatenate([empty[0], *(one.weights for _, one in each)])
-            change = TimedChange(columns, times, signs)
-        before, _ = self._tick.clocks
-        return closed_each(final, version, change, before, self._tick.nows)
-
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""
         total = batch.total
         for name, change in self._timed.items():
             refuse_nan(name, state.versions[name].schema, Change(change.columns, change.signs), state.heads)
-        for head in self.stepped:
+        for head in self._members:
             if head.name in self.stats.one_by_one:
+                continue
+            if isinstance(head, Grown):
+                gained = head.gained_each(batch, self._tick.clocks[0], self._tick.nows)
+                if len(gained):
+                    batch.enter(head.name, gained)
                 continue
             figures = self.stats.rules[head.name]
             started = seconds_without_compiling()
@@ -276,8 +267,8 @@ class BatchCommit(Commit):
     def _each_from(self, state: State) -> Versions:
         """The versions after all transactions; the heads one by one have kept all, or all but the last."""
         slow = self.stats.one_by_one
-        self._slow = state.strata.without([name for name in state.heads if name not in slow])
-        self._read = frozenset().union(*(head.reads for head in self._slow.heads.values()))
+        self._slow = state.strata.without([one.name for one in state.strata.members if one.name not in slow])
+        self._read = frozenset().union(*(one.reads for one in self._slow.members))
         at = state
         for index, number in enumerate(self._applied.transactions):
             stats = TransactionStats()
@@ -310,11 +301,18 @@ class BatchCommit(Commit):
             version = round_.enter(name, change)
             if name in functions and (head is None or not head.schema.functional):
                 refuse_relation_conflict(version, change.columns, change.weights)
-        for stratum in self._slow:
-            for name, change in stratum.step(round_, stats).items():
-                if name in functions and not state.heads[name].schema.functional:
-                    refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+        for name, change in self._slow.step(round_, stats, self._moment(index)):
+            if name in functions and not round_.new[name].schema.functional:
+                refuse_relation_conflict(round_.new[name], change.columns, change.weights)
         return replace(state, versions=round_.new, commit=None), round_.changes
+
+    def _moment(self, index: int) -> Moment:
+        """A transaction, for what grows by it."""
+        before, nows = self._tick.clocks[0], self._tick.nows
+        now = None if nows[index] == NEVER else int(nows[index])
+        if index and nows[index - 1] != NEVER:
+            before = int(nows[index - 1])
+        return Moment(before, now, {name: came.at(index) for name, came in self._came.items()})
 
     def _settle_reached(self) -> None:
         """Let the heads one by one keep one transaction; done again where it was left half way."""
@@ -335,8 +333,10 @@ class BatchCommit(Commit):
 
     def entry(self, state: State) -> Changed:
         """The changes of base relations by all transactions together."""
-        changes = self._written_each.items()
-        tables = {name: table_of_change(state.versions[name].schema, each.net) for name, each in changes}
+        net = {name: came.net for name, came in self._came.items()}
+        gained = {name: self._net(name) for name in state.strata.grown}
+        net |= {name: change for name, change in gained.items() if change}
+        tables = {name: table_of_change(state.versions[name].schema, change) for name, change in net.items()}
         return Changed(tables, len(self._applied), self._tick.moved)
 
     @cached_property
@@ -398,16 +398,21 @@ class BatchCommit(Commit):
                 back = _inverse(timed_change, timed_change.times <= last)
                 if name in self._read and len(back):
                     round_.enter(name, back)
-            for stratum in self._slow:
-                stratum.step(round_, TransactionStats())
+            for name in self._slow.grown:
+                gained = [changes[name] for changes in self._each[: last + 1] if name in changes]
+                if gained:
+                    rows, weights = gathered([(change.columns, change.weights) for change in gained])
+                    round_.enter(name, Change(*net_rows(rows, -weights)))
+            for _ in self._slow.step(round_, TransactionStats(), None):
+                pass
             self._way_back = True
         for head in self._slow.heads.values():
             head.keep()
         self._reached, self._way_back = None, False
 
 
-def one_by_one(heads: Sequence[MaintainedHead], changing: Set[str]) -> dict[str, str]:
-    """Those of the heads that a batch can't work out at once, and why.
+def one_by_one(heads: Sequence[MaintainedHead | Grown], changing: Set[str]) -> dict[str, str]:
+    """Those of the heads, and of what grows, that a batch can't work out at once, and why.
 
     ``heads``: all that the batch is about, each after those that it reads; ``changing``: the relations, and
     these heads.

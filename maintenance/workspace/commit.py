@@ -31,9 +31,10 @@ from maintenance.changes.coded_changes import CodedChanges, table_of_change
 from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Changed
-from maintenance.event_time.closing import closed, extents_of
+from maintenance.event_time.closing import extents_of
 from maintenance.event_time.tick import Tick
 from maintenance.heads.functional_check import refuse_relation_conflict
+from maintenance.heads.grown import Moment
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Round
@@ -58,7 +59,7 @@ class Commit:
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
             if transaction.clockwork.told is None:
-                refuse_closed(name, state)
+                refuse_grown(name, state)
             version = state.base_version(name)
             change = self._tick.judged(name, buffer).net(version)
             inserted = int(np.count_nonzero(change.weights > 0))
@@ -102,26 +103,23 @@ class Commit:
         Raises DataError and EvaluationError; then :meth:`drop`.
         """
         round_ = Round(state.versions, dict(state.versions), {})
-        functions = state.strata.functions
+        functions, grown = state.strata.functions, state.strata.grown
         for name, change in self._changes.items():
             version = round_.enter(name, change)
             if name in functions:
                 refuse_relation_conflict(version, change.columns, change.weights)
         spans = widened(state, state.spans, self._changes)
-        for stratum in state.strata:
-            for name, change in stratum.step(round_, self.stats).items():
-                if name in functions and not state.heads[name].schema.functional:
-                    refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+        is_new = self._transaction.clockwork.told is None
+        moment = Moment(*self._tick.clocks, dict(self._written)) if is_new else None
+        for name, change in state.strata.step(round_, self.stats, moment):
+            if name in functions and not round_.new[name].schema.functional:
+                refuse_relation_conflict(round_.new[name], change.columns, change.weights)
+            if name in grown:
+                self._written[name] = change
         spans = widened(
             state, spans, {name: round_.changes[name] for name in round_.changes.keys() - self._changes}
         )
         refuse_large_views(state.heads, round_.new, state.view_bytes)
-        if self._transaction.clockwork.told is None:
-            for name, final in state.finals.items():
-                rows = closed(final, round_.new[final.head], *self._tick.clocks)
-                if rows is not None:
-                    round_.enter(name, rows)
-                    self._written[name] = rows
         self._changes = round_.changes
         self._round = round_
         streams, recents = self._tick.streams, self._tick.recents
@@ -202,10 +200,10 @@ class Commit:
                 rule_stats.records += sum([index.n_records for index in search.sensitivity])
 
 
-def refuse_closed(name: str, state: State) -> None:
-    """Raise ChangeError for a relation of rows that have closed, which is nobody's to change."""
-    if name in state.finals:
-        raise ChangeError(f"{name!r} has the rows of {state.finals[name].head!r} that have closed: they stay")
+def refuse_grown(name: str, state: State) -> None:
+    """Raise ChangeError for a relation that only grows, which is nobody's to change."""
+    if name in state.strata.grown:
+        raise ChangeError(f"{name!r} has {state.strata.grown[name].what}: they stay")
 
 
 def failed_housekeeping(what: str, error: Exception) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,15 @@ def write_copy(disk: Disk, path: Path, state: State, settings: Mapping[str, Any]
                 schema = version.schema
                 file = write_rows(disk, part, name, schema.as_declared(RelationTable(version).table))
                 keeps_null, bag, key = schema.keeps_null, schema.bag, schema.key
-                closed = state.finals.get(name)
-                final = None if closed is None else asdict(closed)
+                grown = state.strata.grown.get(name)
                 loaded = Loaded(
-                    name, file, schema.functional, keeps_null=keeps_null, bag=bag, key=key, final=final
+                    name,
+                    file,
+                    schema.functional,
+                    keeps_null=keeps_null,
+                    bag=bag,
+                    key=key,
+                    grown=None if grown is None else grown.record,
                 )
                 relations.append(loaded)
         streams = {name: each.record for name, each in state.streams.items()}

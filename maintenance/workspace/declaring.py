@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from lftj.errors import ChangeError, RuleError, StreamError
+from lftj.errors import StreamError
 from lftj.language.declared_keys import check_keys, declared_of
 from lftj.language.declared_streams import check_streams, clashing, stream_declared
-from lftj.language.diagnostics import error_at
 from lftj.language.finals import Final, finals_of
 from lftj.language.recent import with_recent
-from lftj.language.syntax import Atom, Program, flat
-from lftj.storage.relation import Relation
+from lftj.language.syntax import Program
 from lftj.storage.relation_version import RelationVersion
-from lftj.values.schema import ColumnType, Schema
+from lftj.values.schema import ColumnType
 from lftj.values.streams import span_text
 from maintenance.event_time.expiry import recent_version, with_expiry
 from maintenance.event_time.stream_state import RecentState, StreamState, clock
@@ -73,7 +71,6 @@ def with_recents(state: State, tree: Program) -> tuple[State, Program]:
 
     Raises RuleError.
     """
-    _refuse_closed(state, tree)
     bases = {name: version.schema for name, version in state.versions.items() if name not in state.heads}
     rewritten, found = with_recent(tree, bases)
     new = {one.name: RecentState(one).left_by(clock(state.streams)) for one in found}
@@ -88,16 +85,6 @@ def with_recents(state: State, tree: Program) -> tuple[State, Program]:
     return replace(state, versions={**state.versions, **versions}, recents=recents, commit=None), rewritten
 
 
-def _refuse_closed(state: State, tree: Program) -> None:
-    for literal in (literal for rule in tree.rules for literal in flat(rule.body)):
-        if isinstance(literal, Atom) and literal.relation in state.finals:
-            message = (
-                f"'{literal.relation}' has rows that have closed, and no rule that is installed follows"
-                " these: query them, subscribe to them, or follow() them"
-            )
-            raise error_at(RuleError, tree.text, literal.name_span, message)
-
-
 def without_unread(state: State) -> State:
     """The state less relations of recent rows that no rule reads."""
     read = frozenset().union(*(head.reads for head in state.heads.values()))
@@ -110,45 +97,15 @@ def without_unread(state: State) -> State:
 
 def new_finals(state: State, tree: Program) -> list[Final]:
     """What a program that is installed closes.  Raises RuleError."""
-    timed: set[str] = set()
+    timed = {*state.strata.grown}
     for name, head in state.heads.items():
         if not state.streams_read(head.reads).isdisjoint({*state.streams, *timed}):
             timed.add(name)
     written = {head.relation for rule in tree.rules for head in rule.heads}
     schemas = {name: version.schema for name, version in state.versions.items()}
     derived = {name: schemas[name] for name in written if name in schemas}
-    others = {name: schema for name, schema in schemas.items() if name not in derived}
+    others = {name: schema for name, schema in schemas.items() if name not in {*derived, *state.finals}}
     return finals_of(tree, derived, others, timed)
-
-
-def rows_to_close(state: State, final: Final) -> Relation:
-    """A relation for the rows of a head that close from now on."""
-    columns = tuple(replace(column, required=False) for column in state.versions[final.head].schema.columns)
-    empty = [np.empty(0, np.int64) for _ in columns]
-    return Relation.from_codes(final.name, Schema(columns), empty)
-
-
-def with_final(state: State, version: RelationVersion, final: Final) -> State:
-    """The state with a relation for the rows of a head that have closed."""
-    versions = {**state.versions, version.name: version}
-    return replace(state, versions=versions, finals={**state.finals, version.name: final}, commit=None)
-
-
-def without_finals(state: State, names: Collection[str]) -> State:
-    """The state less relations of rows that have closed."""
-    versions = {name: version for name, version in state.versions.items() if name not in names}
-    finals = {name: final for name, final in state.finals.items() if name not in names}
-    return replace(state, versions=versions, finals=finals, commit=None)
-
-
-def refuse_final(state: State, heads: Collection[str]) -> None:
-    """Raise ChangeError where rows of some heads are to be closed."""
-    for name, final in state.finals.items():
-        if final.head in heads:
-            raise ChangeError(
-                f"{name!r} has the rows of {final.head!r} that have closed: uninstall {name!r} before it or"
-                " with it"
-            )
 
 
 def with_loaded(state: State, version: RelationVersion) -> State:

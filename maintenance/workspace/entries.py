@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
 
 from lftj.language.body import Wanted
-from lftj.language.finals import Final
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from maintenance.durable.entries import Installed, Loaded, StrategySet
 from maintenance.event_time.stream_state import StreamState
+from maintenance.heads.grown import Grown
 from maintenance.workspace.declaring import Declared
 from maintenance.workspace.installing import Wishes
 from maintenance.workspace.published import Published
@@ -19,11 +19,11 @@ from maintenance.workspace.state import State
 
 
 def loaded_entry(
-    published: Published, relation: Relation, stream: StreamState | None, final: Final | None = None
+    published: Published, relation: Relation, stream: StreamState | None, grown: Grown | None = None
 ) -> Loaded:
     """A relation was loaded; its rows are written to a file.  Raises DurabilityError.
 
-    ``stream``: where it stands, if it is one.  ``final``: what closes its rows, if they are such.
+    ``stream``: where it stands, if it is one.  ``grown``: by what it grows, if it only does that.
     """
     assert published.store is not None
     schema = relation.schema
@@ -38,8 +38,19 @@ def loaded_entry(
         schema.bag,
         schema.key,
         None if stream is None else stream.record,
-        None if final is None else asdict(final),
+        None if grown is None else grown.record,
     )
+
+
+def begun_with(
+    published: Published, state: State, grown: Sequence[Relation]
+) -> tuple[list[str], tuple[Loaded, ...]]:
+    """The names of relations that begin to grow, and what a folder has of them.  Raises DurabilityError."""
+    names = [relation.name for relation in grown]
+    if published.store is None:
+        return names, ()
+    entries = (loaded_entry(published, one, None, state.strata.grown[one.name]) for one in grown)
+    return names, tuple(entries)
 
 
 def installed_entry(
@@ -48,18 +59,24 @@ def installed_entry(
     replace: bool,
     wanted: Wanted | None,
     declared: Declared,
+    grown: Sequence[str] = (),
+    loaded: Sequence[Loaded] = (),
 ) -> Installed:
-    """A program was installed, or what is wanted of it and what that needs."""
+    """A program was installed, or what is wanted of it and what that needs.
+
+    ``program``: less the rules of relations that grow; ``grown``, ``loaded``: those that begin with it.
+    """
     strategy = wishes.strategy if isinstance(wishes.strategy, str) else dict(wishes.strategy)
     order = {head: list(variables) for head, variables in wishes.order.items()}
     limits = dict(wishes.sensitivity_bytes)
     heads = list(dict.fromkeys(head.relation for rule in program.rules for head in rule.heads))
     fields = program.text, heads, strategy, replace, limits, order, wishes.max_rounds
     if wanted is None:
-        return Installed(*fields, keys=declared.keys, streams=declared.streams)
+        return Installed(*fields, keys=declared.keys, streams=declared.streams, grown=grown, loaded=loaded)
     kept = [name for name in heads if name in wanted.results or name in wanted.others]
     of_wanted = list(wanted.results), wanted.choices
-    return Installed(fields[0], kept, *fields[2:], *of_wanted, declared.keys, declared.streams)
+    declares = declared.keys, declared.streams
+    return Installed(fields[0], kept, *fields[2:], *of_wanted, *declares, grown, loaded)
 
 
 def strategy_entry(before: State, following: State, strategy: str) -> StrategySet:

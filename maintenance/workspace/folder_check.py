@@ -20,7 +20,7 @@ from pathlib import Path
 from lftj.errors import DamagedFolderError, ImageError
 from maintenance.durable import damaged_bytes, journal
 from maintenance.durable.data_files import FOLDER, read_rows
-from maintenance.durable.entries import Loaded
+from maintenance.durable.entries import loaded_by
 from maintenance.durable.reading import IMAGE, FoundFolder, read_existing
 from maintenance.durable.whole_files import WholeFiles
 from maintenance.image import check_image
@@ -94,7 +94,7 @@ def _data(found: FoundFolder) -> Iterator[FileCheck]:
     """Files of data that the manifest names, or a change behind it."""
     loaded = {each.file.name: each for each in found.manifest.relations}
     try:
-        loaded |= {each.file.name: each for _, each in found.entries(0) if isinstance(each, Loaded)}
+        loaded |= {each.file.name: each for _, entry in found.entries(0) for each in loaded_by(entry)}
     except DamagedFolderError as error:
         yield FileCheck("journal", False, str(error))
     for name, each in sorted(loaded.items()):

@@ -61,7 +61,7 @@ class Follower:
         if isinstance(found, Past):
             return HeadChange(head, upto, found.all())
         if not found:
-            return HeadChange(head, upto, table_of_change(state.heads[head].schema, None))
+            return HeadChange(head, upto, table_of_change(state.shown[head], None))
         changes = [commit.changes.change(head) for commit in found]
         columns, weights = net_rows(*gathered([(change.columns, change.weights) for change in changes]))
         schema = found[-1].changes.schema(head)

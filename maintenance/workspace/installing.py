@@ -77,16 +77,17 @@ class Wishes:
         return for_results(program, self.results, catalog, domains)
 
     def rewritten(
-        self, tree: Program, state: State, replaces: bool, domains: Domains
+        self, tree: Program, state: State, replaces: bool, domains: Domains, grows: bool
     ) -> tuple[Wishes, Program, set[str], CheckedProgram]:
         """A program to be installed, with ranges in the place of thresholds where some heads are wanted.
 
-        ``replaces``: whether heads of its names go.  Returns it between what is wished of it, and these heads
-        and it checked.  Sums of ranges are kept by views where no strategy is given.  Raises RuleError.
+        ``replaces``: whether heads of its names go; ``grows``: whether its text says more than these rules.
+        Returns it between what is wished of it, and these heads and it checked.  Sums of ranges are kept by
+        views where no strategy is given.  Raises RuleError.
         """
         gone = written_heads(tree) & set(state.heads) if replaces else set()
         checked = self.checked(tree, state, gone, domains)
-        has_text = tree.text and not state.recents  # relations of recent rows have no name in one
+        has_text = tree.text and not (grows or state.recents)  # relations of recent rows have no name in one
         if self.results is None or self.results.choices is not None or not has_text:
             return self, tree, gone, checked
         made = {name for each in state.definitions if gone & {*each.strategies} for name in each.strategies}

@@ -92,6 +92,20 @@ class Past:
                     yield number, changes[self.head]
 
 
+@dataclass(frozen=True)
+class PastGrown(Past):
+    """Of a relation that only grows: the journal has what was added, commit by commit.
+
+    ``workspace``: has the relation, with nothing in it.
+    """
+
+    def each(self) -> Iterator[tuple[int, pa.Table]]:
+        return ((number, commit.changes[self.head]) for number, commit in self.commits)
+
+    def all(self) -> pa.Table:
+        return pa.concat_tables([table for _, table in self.each()])
+
+
 def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: State) -> Past:
     """A head as it was after a change.
 
@@ -99,8 +113,6 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
     DamagedFolderError, DurabilityError.
     """
     relations, heads = _read_by(state, head)
-    if head in state.finals:
-        relations = {state.finals[head].head, *state.finals[head].extents}
     if streams := sorted(state.streams_read(relations) & state.streams.keys()):
         raise CursorError(
             f"the changes behind version {after} are not in memory, and the journal has no rows that left the"
@@ -117,6 +129,8 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
         for number, entry in entries
         if not relations.isdisjoint(entry.changes)
     ]
+    if head in state.strata.grown:
+        return PastGrown(head, empty, commits)
     for name in sorted(relations):
         empty.add(_relation_of(name, state.versions[name], empty.domains))
     with empty.transaction() as back:
@@ -139,7 +153,7 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
 def _read_by(state: State, head: str) -> tuple[set[str], set[str]]:
     """The base relations that a head is made of, and the heads as a user named them, itself one of them."""
     seen: set[str] = set()
-    waiting = [name for name in state.heads if shown_name(name) == head]
+    waiting = [name for name in (*state.heads, *state.strata.grown) if shown_name(name) == head]
     while waiting:
         name = waiting.pop()
         if name not in seen:

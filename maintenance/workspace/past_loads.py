@@ -21,7 +21,7 @@ import pyarrow as pa
 from lftj.errors import CursorError, DamagedFolderError
 from maintenance.changes.labels import weight_label
 from maintenance.durable.data_files import read_rows
-from maintenance.durable.entries import Changed, Loaded
+from maintenance.durable.entries import Changed, Loaded, loaded_by
 from maintenance.durable.manifest import newest_manifest
 from maintenance.durable.reading import read_entries
 from maintenance.workspace.past_changes import inverse
@@ -71,7 +71,7 @@ def _as_loaded(
     """The rows at a change, less what came since the load."""
     name = loaded.relation
     since = [entry for _, entry in read_entries(folder, number, upto)]
-    anew = any(isinstance(entry, Loaded) and entry.relation == name for entry in since)
+    anew = any(each.relation == name for entry in since for each in loaded_by(entry))
     if anew or loaded.stream is not None:
         why = "it was loaded anew since" if anew else "rows have left the stream since"
         raise CursorError(

@@ -131,7 +131,7 @@ class Published:
         if self.store is None:
             self.state = following
             return 0
-        if isinstance(entry, Installed) and entry.heads:
+        if isinstance(entry, Installed) and (entry.heads or entry.grown):
             following.definitions[-1].refuse_without_text()
         written = entry() if callable(entry) else entry
         self._following = following

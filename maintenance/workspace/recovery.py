@@ -19,7 +19,6 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from lftj.errors import DurabilityError, LftjError
-from lftj.language.finals import Final
 from lftj.language.parser import parse
 from lftj.language.syntax import ColumnName, Key, Program
 from lftj.storage.relation import Nulls, Relation
@@ -29,7 +28,9 @@ from lftj.values.schema import is_wide
 from maintenance.durable.data_files import read_rows
 from maintenance.durable.entries import Changed, Entry, Installed, Loaded, StrategySet, Uninstalled
 from maintenance.durable.reading import FoundFolder
+from maintenance.event_time.growing import grown_of
 from maintenance.event_time.stream_state import StreamState, states_of, stream_state_of
+from maintenance.heads.grown import Grown
 from maintenance.heads.strategies import DEFAULT
 from maintenance.workspace.batch import Applied
 from maintenance.workspace.image_cache import read_cache
@@ -54,8 +55,8 @@ class Recoverable(Protocol):
     def strategy_of(self, head: str) -> str: ...
     def refresh(self) -> int: ...
     @property
-    def closed(self) -> Collection[str]: ...
-    def add_closed(self, relation: Relation, final: Final) -> None: ...
+    def grown(self) -> Collection[str]: ...
+    def add_grown(self, relation: Relation, one: Grown) -> None: ...
     def restore_streams(self, streams: Mapping[str, StreamState]) -> None: ...
 
 
@@ -102,13 +103,18 @@ def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: 
             if isinstance(entry, Loaded | Changed):
                 replay.take(entry)
             elif isinstance(entry, Uninstalled):
-                replay.take(Uninstalled(tuple(name for name in entry.heads if name in workspace.closed)))
+                replay.take(Uninstalled(tuple(name for name in entry.heads if name in workspace.grown)))
+            elif isinstance(entry, Installed):
+                for loaded in entry.loaded:
+                    replay.take(loaded)
     keys = {loaded.relation: loaded.key for loaded in found.contents.relations.values() if loaded.key}
     if keys:
         workspace.install(Program((), keys=keys_of(keys)), DEFAULT)
     if found.contents.streams:
         workspace.restore_streams(states_of(found.contents.streams))
     for definition in found.contents.definitions:
+        if not definition.strategies:
+            continue
         try:
             workspace.install(
                 definition.program,
@@ -151,10 +157,11 @@ class Replay:
         self._finish()
         if isinstance(entry, Loaded):
             relation = relation_of(entry, self._rows(entry), self._workspace.domains)
-            if entry.final is None:
+            if entry.grown is None:
                 self._workspace.add(relation)
             else:
-                self._workspace.add_closed(relation, Final(**entry.final))
+                one = grown_of(entry.relation, entry.grown, self._workspace.domains)
+                self._workspace.add_grown(relation, one)
         elif isinstance(entry, Installed):
             options: dict[str, Any] = {
                 "replace": entry.replace,
@@ -165,7 +172,7 @@ class Replay:
             }
             if entry.streams:
                 self._workspace.restore_streams(states_of(entry.streams))
-            tree = replace(parse(entry.text), keys=keys_of(entry.keys), streams=(), finals=())
+            tree = replace(parse(entry.text), keys=keys_of(entry.keys), streams=())
             if tree.rules or tree.keys:
                 self._workspace.install(tree, entry.strategy, **options)
         elif isinstance(entry, Uninstalled):
@@ -199,7 +206,7 @@ def keys_of(keys: Mapping[str, Sequence[str]]) -> tuple[Key, ...]:
 def relation_of(loaded: Loaded, rows: pa.Table, domains: Domains) -> Relation:
     """A relation with rows, as it was loaded."""
     nulls: Nulls = "keep" if loaded.keeps_null else "refuse"
-    wide = not loaded.bag and loaded.final is None and is_wide(rows.schema.types)
+    wide = not loaded.bag and loaded.grown is None and is_wide(rows.schema.types)
     name, key = loaded.relation, loaded.key
     relation = Relation.from_table(name, rows, domains, nulls, bag=loaded.bag, wide=wide, key=key)
     if loaded.stream is not None:

@@ -16,6 +16,7 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import Schema
 from maintenance.durable.definitions import Definition, following
 from maintenance.durable.entries import Entry
+from maintenance.event_time.closing import ClosedRows
 from maintenance.event_time.stream_state import RecentState, StreamState
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.strategies import DEFAULT
@@ -50,21 +51,23 @@ class State:
     """Where each stream stands, by its relation."""
     recents: Mapping[str, RecentState] = field(default_factory=dict)
     """Of which streams relations have the rows of ``now() - 10m``, by their names."""
-    finals: Mapping[str, Final] = field(default_factory=dict)
-    """Of which heads relations have the rows that have closed, by their names."""
 
     @cached_property
     def since(self) -> Mapping[str, int]:
         """The number of the change that installed each head that is shown, as it is."""
-        found = {head: each.since for each in self.definitions for head in each.shown}
-        closed = {name: found[final.head] for name, final in self.finals.items() if final.head in found}
-        return {**found, **closed}
+        return {head: each.since for each in self.definitions for head in each.shown}
 
     @cached_property
     def shown(self) -> Mapping[str, Schema]:
-        """Of the heads that a user knows of, and of those of rows that have closed."""
-        closed = {name: self.versions[name].schema for name in self.finals}
-        return {**self.strata.schemas, **closed} if closed else self.strata.schemas
+        """Of the heads that a user knows of, and of relations that grow."""
+        grown = {name: self.versions[name].schema for name in self.strata.grown}
+        return {**self.strata.schemas, **grown} if grown else self.strata.schemas
+
+    @cached_property
+    def finals(self) -> Mapping[str, Final]:
+        """Of which heads relations have the rows that have closed, by their names."""
+        grown = self.strata.grown.items()
+        return {name: one.final for name, one in grown if isinstance(one, ClosedRows)}
 
     def following(self, before: State, entry: Entry | None) -> State:
         """This, as what follows a state; ``entry``: what led to it, where that was not a commit."""

@@ -11,7 +11,6 @@ from typing import Any
 from lftj.database.loading import load_relation
 from lftj.errors import StreamError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
-from lftj.language.finals import Final
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
 from lftj.storage.relation import Relation
@@ -19,8 +18,10 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.values.streams import Span, stream_of
 from maintenance.event_time.moments import code_of, moment_of
 from maintenance.event_time.stream_state import Late, StreamState, clock
-from maintenance.workspace.declaring import clock_type, with_final, with_streams
+from maintenance.heads.grown import Grown
+from maintenance.workspace.declaring import clock_type, with_streams
 from maintenance.workspace.entries import loaded_entry
+from maintenance.workspace.growing import with_grown
 from maintenance.workspace.published import Published
 from maintenance.workspace.sql_views import SqlViews
 from maintenance.workspace.subscribers import Subscriber, late_rows_of
@@ -126,16 +127,16 @@ class StreamRelations(SqlViews):
         return code
 
     @property
-    def closed(self) -> tuple[str, ...]:
-        """Names of the relations of rows that have closed."""
-        return tuple(self._state.finals)
+    def grown(self) -> tuple[str, ...]:
+        """Names of the relations that only grow: of rows that have closed, and that were joined as of now."""
+        return tuple(self._state.strata.grown)
 
-    def add_closed(self, relation: Relation, final: Final) -> None:
-        """Take a relation of the rows of a head that have closed; the head may come later."""
+    def add_grown(self, relation: Relation, one: Grown) -> None:
+        """Take a relation that grows; what it reads may come later."""
         published = self._published
         with published.lock:
-            following = with_final(published.changeable(), RelationVersion(relation), final)
-            published.change(following, lambda: loaded_entry(published, relation, None, final))
+            following = with_grown(published.changeable(), RelationVersion(relation), one)
+            published.change(following, lambda: loaded_entry(published, relation, None, one))
 
     def restore_streams(self, streams: Mapping[str, StreamState]) -> None:
         """Relations become streams, as these were left; called when a folder is opened, before rules are."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
 from lftj.errors import ChangeError, DurabilityError, HousekeepingWarning, RangeError
+from lftj.language.as_of_now import taken_apart
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
@@ -49,19 +50,16 @@ from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
-from maintenance.workspace.declaring import (
-    new_finals,
-    refuse_final,
-    rows_to_close,
-    with_declared,
-    with_loaded,
-    with_recents,
-    without_finals,
-    without_unread,
-)
-from maintenance.workspace.entries import installed_entry, loaded_entry, strategy_entry
+from maintenance.workspace.declaring import with_declared, with_loaded, with_recents, without_unread
+from maintenance.workspace.entries import begun_with, installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
+from maintenance.workspace.growing import (
+    refuse_grown_from,
+    refuse_read_with,
+    with_new_grown,
+    without_grown,
+)
 from maintenance.workspace.installing import (
     Wishes,
     is_installed,
@@ -169,9 +167,10 @@ class Workspace(Operators):
             published.change(following, lambda: loaded_entry(published, relation, stream))
 
     def _refuse_load(self, name: str) -> None:
-        if name in self._heads or name in self._state.finals:
+        strata = self._state.strata
+        if name in self._heads or name in strata.grown:
             raise ChangeError(f"{name!r} is the head of an installed rule: it can't be loaded")
-        for head in self._heads.values():
+        for head in strata.members:
             if name in self._state.streams_read(head.reads):
                 raise ChangeError(
                     f"{name!r} can't be replaced, the rules of {shown_name(head.name)!r} read it:"
@@ -225,34 +224,41 @@ class Workspace(Operators):
         tree = parse(program) if isinstance(program, str) else program
         limits, orders = dict(sensitivity_bytes or {}), dict(order or {})
         wishes = Wishes(strategy, limits, orders, self._record_gap, max_rounds, wanted_results(results))
-        with self._published.lock:
-            before = self._published.changeable()
+        published = self._published
+        with published.lock:
+            before = published.changeable()
             state, declared = with_declared(before, tree)
-            if declared and not (tree.rules or tree.finals):
+            tree, joined = taken_apart(tree)
+            if declared and not (joined or tree.rules or tree.finals):
                 if state is not before:
-                    self._published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
+                    published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
                 return
+            refuse_read_with(tree, joined)
             state, tree = with_recents(state, tree)
-            wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains)
-            if gone and state is before and is_installed(state, checked, wishes):
+            following, wanted = state, None
+            if tree.rules or not joined:
+                grows = bool(joined or tree.finals)
+                wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains, grows)
+                wanted = checked.wanted
+                if not (gone and state is before and is_installed(state, checked, wishes)):
+                    following = with_rules(
+                        without_heads(state, gone),
+                        checked,
+                        wishes,
+                        self.domains,
+                        threads,
+                        partial(shown_bar, progress=progress),
+                    )
+                    following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
+                    following = without_unread(following)
+                    refuse_grown_from(state, gone)
+            following, grown = with_new_grown(following, tree, joined, self.domains)
+            if following is before:
                 return
-            following = with_rules(
-                without_heads(state, gone),
-                checked,
-                wishes,
-                self.domains,
-                threads,
-                partial(shown_bar, progress=progress),
+            begins = begun_with(published, following, grown)
+            published.change_heads(
+                following, installed_entry(tree, wishes, replace, wanted, declared, *begins)
             )
-            following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
-            following = without_unread(following)
-            refuse_final(state, gone)
-            finals = new_finals(following, tree)
-            self._published.change_heads(
-                following, installed_entry(tree, wishes, replace, checked.wanted, declared)
-            )
-            for final in finals:
-                self.add_closed(rows_to_close(following, final), final)
         self.domains.collector.settle_new()
 
     @interruptible()
@@ -276,9 +282,10 @@ class Workspace(Operators):
         """
         with self._published.lock:
             state = self._published.changeable()
-            closed = set(heads) & state.finals.keys()
-            refuse_final(without_finals(state, closed), heads)
-            following = without_unread(without_heads(without_finals(state, closed), set(heads) - closed))
+            grown = set(heads) & state.strata.grown.keys()
+            following = without_grown(without_heads(state, set(heads) - grown), grown)
+            refuse_grown_from(following, heads)
+            following = without_unread(following)
             self._published.change_heads(following, Uninstalled(heads))
             self._published.subscribers.drop(heads)
 
@@ -315,9 +322,11 @@ class Workspace(Operators):
         of all installed rules, and how each head is kept in a word.  Notebooks draw them; ``.svg()`` is the
         picture.
         """
-        if head is None:
-            return explain_strata(self._state.heads, self._state.versions)
         state = self._state
+        if head is None:
+            return explain_strata(state.heads, state.versions)
+        if (grown := state.strata.grown.get(head)) is not None:
+            return ShownText(grown.explanation)
         if (program := self._view_program(head)) is not None:
             return ShownText(explain_view(head, program, state.heads, state.versions))
         return ShownText(explain_head(self._head(head), state.heads, state.versions))

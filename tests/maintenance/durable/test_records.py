@@ -176,12 +176,12 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
     assert fields == {
         "Manifest": "number chain settings relations definitions format end streams",
         "End": "number chain nbytes",
-        "Definition": "text strategies sensitivity_bytes order max_rounds since results choices",
-        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key stream final",
+        "Definition": "text strategies sensitivity_bytes order max_rounds since results choices grown",
+        "Loaded": "relation file functional dropped_rows duplicate_rows keeps_null bag key stream grown",
         "DataFile": "name rows nbytes checksum",
         "Changed": "changes transactions streams",
         "Installed": "text heads strategy replace sensitivity_bytes order max_rounds results choices keys"
-        " streams",
+        " streams grown loaded",
         "Uninstalled": "heads",
         "StrategySet": "strategies",
     }
@@ -215,6 +215,7 @@ def test_noise_gives_a_beginning_or_an_error(chance: random.Random, n_damages: i
 TABLE = pa.table({"a": [1, 2], "weight": [1, -1]})
 ENTRIES: list[Entry] = [
     Loaded("edge", DataFile("edge-0123456789abcdef.arrow", 3, 100, 77), True, 4, 5),
+    Installed("", [], "auto", grown=["g"], loaded=(Loaded("g", DataFile("g.arrow", 0, 9, 7), grown={"a": 1}),)),
     Changed({"edge": TABLE, "näme": TABLE.slice(1)}, 3),
     Changed({}),
     Installed("tri(a) <- e(a).", ["tri"], "trace", True, {"tri": 1000}, {"tri": ["a"]}, 7),

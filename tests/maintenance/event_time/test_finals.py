@@ -111,10 +111,6 @@ def test_it_is_nobodys_to_change() -> None:
         ws.apply_many({"vol_final": {"s": [1], "w": [1], "sum": [1], "weight": [1]}})
     with pytest.raises(errors.ChangeError, match="can't be loaded"):
         ws.load("vol_final", NUMBERS)
-    with pytest.raises(
-        errors.RuleError, match="rows that have closed, and no rule that is installed follows"
-    ):
-        ws.install("more(s) <- vol_final(s, _, _).")
 
 
 @pytest.mark.parametrize(
