@@ -104,6 +104,8 @@ class StatsOutput:
             "inserted": stats.inserted,
             "erased": stats.erased,
             "no_changes": stats.no_changes,
+            "late": stats.late,
+            "expired": stats.expired,
             "seconds": stats.seconds,
             "heads": {head: figures.as_dict() for head, figures in stats.rules.items()},
         }

@@ -44,6 +44,7 @@ STATE = ("spark_bridge/test_state_store.py",)
 BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 KEYED = ("storage/test_keyed.py",)
 STREAMS = ("maintenance/event_time/test_stream_laws.py",)
+GROWN = ("maintenance/event_time/test_as_of_now.py", "maintenance/event_time/test_as_of_now_laws.py")
 BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
@@ -939,6 +940,63 @@ FAULTS = (
         "                        say(x, y, bounds[x, middle] + bounds[middle, y])\n",
         "                        say(x, y, bounds[x, middle])\n",
         ("maintenance/event_time/test_finals.py",),
+    ),
+    # -- relations that only grow ------------------------------------------------------------
+    Fault(
+        "what was joined before is added again",
+        "maintenance/event_time/joining.py",
+        ".weights(rows) == 0]",
+        ".weights(rows) >= 0]",
+        GROWN,
+    ),
+    Fault(
+        "a row that goes is joined",
+        "maintenance/event_time/joining.py",
+        "        comes = change.weights > 0\n",
+        "        comes = change.weights != 0\n",
+        GROWN,
+    ),
+    Fault(
+        "what grows is stepped before what it reads",
+        "maintenance/heads/stratum.py",
+        "max((places.get(name, 0) for name in one.reads), default=0)",
+        "0",
+        GROWN,
+    ),
+    Fault(
+        "of a batch what leaves as it comes is not joined",
+        "maintenance/workspace/batch.py",
+        "for name, came in self._came.items()})\n",
+        "for name, came in self._timed.items()})\n",
+        GROWN,
+    ),
+    Fault(
+        "of a batch each transaction closes what was closed",
+        "maintenance/workspace/batch.py",
+        "        if index and nows[index - 1] != NEVER:\n",
+        "        if index < 0:\n",
+        GROWN,
+    ),
+    Fault(
+        "on the way back of a batch what grew stays",
+        "maintenance/workspace/batch.py",
+        "                if gained:\n",
+        "                if not gained:\n",
+        GROWN,
+    ),
+    Fault(
+        "a folder forgets what begins with a program",
+        "maintenance/durable/contents.py",
+        "                    self._load(loaded)\n",
+        "                    pass\n",
+        GROWN,
+    ),
+    Fault(
+        "what a commit adds is not in the journal",
+        "maintenance/workspace/commit.py",
+        "                self._written[name] = change\n",
+        "                pass\n",
+        GROWN,
     ),
     # -- tables with a key -------------------------------------------------------------------
     Fault(

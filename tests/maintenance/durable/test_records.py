@@ -215,7 +215,9 @@ def test_noise_gives_a_beginning_or_an_error(chance: random.Random, n_damages: i
 TABLE = pa.table({"a": [1, 2], "weight": [1, -1]})
 ENTRIES: list[Entry] = [
     Loaded("edge", DataFile("edge-0123456789abcdef.arrow", 3, 100, 77), True, 4, 5),
-    Installed("", [], "auto", grown=["g"], loaded=(Loaded("g", DataFile("g.arrow", 0, 9, 7), grown={"a": 1}),)),
+    Installed(
+        "", [], "auto", grown=["g"], loaded=(Loaded("g", DataFile("g.arrow", 0, 9, 7), grown={"a": 1}),)
+    ),
     Changed({"edge": TABLE, "näme": TABLE.slice(1)}, 3),
     Changed({}),
     Installed("tri(a) <- e(a).", ["tri"], "trace", True, {"tri": 1000}, {"tri": ["a"]}, 7),

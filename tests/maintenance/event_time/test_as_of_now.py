@@ -79,6 +79,9 @@ def test_rows_that_leave_as_they_come_are_joined() -> None:
     ws.install(RULE)
     assert trade(ws, (1, 1, 3, 20), (2, 1, 500, 21)) == [(20, 100), (21, 200)]
     assert [row[-1] for row in ws["trade"]] == [21]
+    rows = {"s": [1, 2], "q": [1, 1], "t": [499, 900], "e": [22, 23], "weight": [1, 1], "txn": [1, 1]}
+    (change,) = ws.apply_many({"trade": rows})
+    assert sorted(change["out"]["e"].to_pylist()) == [22, 23] and [row[-1] for row in ws["trade"]] == [23]
 
 
 def test_any_relation_comes_and_any_is_read() -> None:

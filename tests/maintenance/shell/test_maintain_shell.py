@@ -444,3 +444,26 @@ def test_on_a_terminal(forked_lftj: list[str]) -> None:
     shown = on_terminal(*MAINTAIN, "--out-changes", "tri=-", command=forked_lftj)
     assert "1,2,3,4,1\r\n" in shown
     assert "3 transactions, 4 changes in" in shown
+
+
+def test_what_streams_do_and_what_only_grows_is_written(lftj: Lftj) -> None:
+    Path("trade.csv").write_text("s,t,e\n1,100,0\n")
+    Path("feed.csv").write_text("txn,s,t,e,weight\n1,1,118,1,1\n2,1,109,2,1\n2,2,140,3,1\n3,2,141,4,1\n")
+    Path("rate.csv").write_text("s,p\n1,7\n2,8\n")
+    Path("rates.csv").write_text("txn,s,p,weight\n3,2,8,-1\n3,2,9,1\n")
+    rules = (
+        "stream trade(t) late 5 keep 20. n[w] = count() <- trade(_, t, _), w = tumble(t, 10)."
+        " final n at w + 10. out(e, p) <- trade(s, _, e), rate(s, p) asof now."
+    )
+    loads = ("--load", "trade=trade.csv", "--load", "rate=rate.csv")
+    feeds = ("--changes", "trade=feed.csv", "--changes", "rate=rates.csv")
+    heads = ("--out-changes", "n_final=n.csv", "--out-changes", "out=-", "--out", "out=out.csv")
+    shown = succeeds(
+        lftj("maintain", "-e", rules, *loads, *feeds, *heads, "--stats", "stats.jsonl", "--verify")
+    )
+    assert shown == ["txn,e,p,weight", "1,1,7,1", "2,3,8,1", "3,4,9,1"]
+    assert Path("n.csv").read_text() == "txn,w,count,weight\n1,100,1,1\n2,110,1,1\n"
+    assert Path("out.csv").read_text() == "e,p\n1,7\n3,8\n4,9\n"
+    lines = lines_of("stats.jsonl")
+    assert [line["late"] for line in lines] == [{}, {"trade": 1}, {}]
+    assert [line["expired"] for line in lines] == [{}, {"trade": 1}, {}]
