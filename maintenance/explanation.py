@@ -17,6 +17,7 @@ from lftj.rewriting.thresholds import Forms
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.shown_text import ShownText, counted, preformatted
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.stratum import Strata
 
 _RULE = re.compile(r"(?:bag )?(?P<head>\w+)[(\[]")
 """A rule in the program of a view, which stands on one line."""
@@ -135,22 +136,23 @@ class StrataText(ShownText):
         return f"{preformatted(self)}\n{self.svg()}"
 
 
-def explain_strata(
-    heads: Mapping[str, MaintainedHead], versions: Mapping[str, RelationVersion]
-) -> StrataText:
+def explain_strata(strata: Strata, versions: Mapping[str, RelationVersion]) -> StrataText:
     """The strata of all rules: each relation with what it reads, its strategy, its rows and its indices."""
+    heads = strata.heads
 
     def about(name: str) -> str:
         rows = counted(versions[name].n_rows, "row")
         n_indices = len(versions[name].index_keys)
         rows += f", {n_indices} indices" if n_indices > 1 else ""
+        if name in strata.grown:
+            return f"only grows, {rows}"
         head = heads.get(name)
         if head is None:
             return rows
         return f"{head.strategy}, {rows}"
 
     rules = [replace(rule, heads=(own,)) for head in heads.values() for rule, own in head.rules]
-    boxes = strata_boxes(rules, about)
+    boxes = strata_boxes(rules, about, {name: sorted(one.reads) for name, one in strata.grown.items()})
     text = StrataText(strata_text(boxes))
     text.boxes = boxes
     return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lftj.language.body import CheckedRule
 from lftj.language.strata import components
@@ -10,13 +10,16 @@ from lftj.pictures.layers import Box
 
 
 def strata_boxes(
-    rules: Sequence[CheckedRule], about: Callable[[str], str] = lambda name: ""
+    rules: Sequence[CheckedRule],
+    about: Callable[[str], str] = lambda name: "",
+    others: Mapping[str, Iterable[str]] | None = None,
 ) -> tuple[Box, ...]:
     """Relations by stratum, lowest first.
 
-    ``about``: what to say of each.  Rules stand in evaluation order.
+    ``about``: what to say of each.  Rules stand in evaluation order.  ``others``: what relations are made of
+    that no rule here makes.
     """
-    reads: dict[str, dict[str, None]] = {}
+    reads = {name: dict.fromkeys(read) for name, read in (others or {}).items()}
     for rule in rules:
         for head in rule.heads:
             found = reads.setdefault(head.relation, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +14,11 @@ from lftj.language.body import Wanted
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
+from lftj.values.schema import Schema
+from maintenance.event_time.stream_state import NEVER, clock
 from maintenance.heads.operator_head import OperatorHead
 from maintenance.heads.stratum import heads_by_stratum
+from maintenance.workspace.state import State
 
 if TYPE_CHECKING:
     from maintenance.heads.head import MaintainedHead
@@ -46,6 +49,27 @@ def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rel
         _compare(name, versions[name], relations[name])
 
 
+def verify_closed(state: State) -> None:
+    """Raise VerificationError for a row that has closed, and that the clock has not passed; or that its head
+    has otherwise, where that reads streams alone, and they have all rows still that it is made of.
+    """
+    now = clock(state.streams)
+    for name, final in state.finals.items():
+        rows = np.array(state.versions[name].columns())
+        closes = rows[final.number] + final.after
+        wrong = closes > (NEVER if now is None else now)
+        head = state.heads[final.head]
+        if head.reads <= final.extents.keys():
+            left = [(state.streams[stream].left, extent) for stream, extent in final.extents.items()]
+            known = max([NEVER, *(bound + extent for bound, extent in left if bound is not None)])
+            wrong |= (closes >= known) & (state.versions[final.head].weights(rows) == 0)
+        if wrong.any():
+            row = _shown(state.versions[name].schema, rows[:, wrong][:, 0].tolist())
+            raise VerificationError(
+                f"{name!r} has {int(wrong.sum()):,} tuples that did not close so, for example: {row}"
+            )
+
+
 def _as_written(wanted: Wanted, relations: Mapping[str, Relation], max_rounds: int) -> dict[str, Relation]:
     """The wanted heads of a program, all that they read evaluated whole."""
     program = wanted.whole
@@ -65,12 +89,16 @@ def _compare(name: str, maintained: RelationVersion, recomputed: Relation) -> No
     theirs = set(zip(*(column.tolist() for column in expected), strict=True))
     surplus, missing = ours - theirs, theirs - ours
     row = min(surplus or missing)
-    values = [
-        column.type.domain.decode(np.array([code]), column.type.arrow)[0].as_py()
-        for column, code in zip(recomputed.schema.columns, row, strict=True)
-    ]
     raise VerificationError(
         f"head {name!r} differs from its recomputation: {len(surplus):,} tuples too many and"
         f" {len(missing):,} missing; {'too many' if surplus else 'missing'}, for example:"
-        f" ({', '.join(map(repr, values))})"
+        f" {_shown(recomputed.schema, row)}"
     )
+
+
+def _shown(schema: Schema, row: Sequence[int]) -> str:
+    values = [
+        column.type.domain.decode(np.array([code]), column.type.arrow)[0].as_py()
+        for column, code in zip(schema.columns, row, strict=True)
+    ]
+    return f"({', '.join(map(repr, values))})"

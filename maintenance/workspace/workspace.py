@@ -18,7 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
-from lftj.errors import ChangeError, DurabilityError, HousekeepingWarning, RangeError
+from lftj.errors import (
+    ChangeError,
+    DurabilityError,
+    HousekeepingWarning,
+    RangeError,
+    UnknownRelationError,
+)
 from lftj.language.as_of_now import taken_apart
 from lftj.language.body import MAX_ROUNDS
 from lftj.language.diagnostics import unknown_name, warn_caller
@@ -79,7 +85,7 @@ from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
-from maintenance.workspace.verification import verify_heads
+from maintenance.workspace.verification import verify_closed, verify_heads
 from maintenance.workspace.view_choices import (
     begun,
     reconsidered,
@@ -301,6 +307,10 @@ class Workspace(Operators):
         return tuple(self._state.strata.schemas)
 
     def _head(self, name: str) -> MaintainedHead:
+        if name in self._state.strata.grown:
+            raise UnknownRelationError(
+                f"{name!r} only grows: no strategy keeps it, and nothing makes it again"
+            )
         if name not in self._heads:
             raise unknown_name("head", name, self.heads)
         return self._heads[name]
@@ -324,7 +334,7 @@ class Workspace(Operators):
         """
         state = self._state
         if head is None:
-            return explain_strata(state.heads, state.versions)
+            return explain_strata(state.strata, state.versions)
         if (grown := state.strata.grown.get(head)) is not None:
             return ShownText(grown.explanation)
         if (program := self._view_program(head)) is not None:
@@ -736,11 +746,14 @@ class Workspace(Operators):
     def verify(self) -> None:
         """Compute every head from the base relations alone and compare.
 
-        Raises VerificationError at the first difference, naming the head and a tuple.
+        What only grows is taken as it is, but that rows have closed by the clock, and are as their head has
+        them as long as the streams do.  Raises VerificationError at the first difference, naming the head
+        and a tuple.
         """
         with self._published.lock:
             state = self._published.settled()
             verify_heads(state.heads, state.versions)
+            verify_closed(state)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of any structure."""

@@ -152,6 +152,10 @@ def test_it_is_nobodys_to_change_and_is_taken_away() -> None:
     ws.install("best[s] = max(p) <- rate(s, p).")
     ws.install("out(e, p) <- trade(s, q, t, e), best[s] = p asof now.")
     trade(ws, (1, 1, 2, 7))
+    assert "2  out    <- best, trade  only grows, 1 row" in ws.explain_maintenance()
+    for asked in (ws.strategy_of, ws.triggers):
+        with pytest.raises(errors.UnknownRelationError, match="'out' only grows: no strategy keeps it"):
+            asked("out")
     with pytest.raises(errors.ChangeError, match="'out' has rows that were joined as of when they came"):  # noqa: SIM117
         with ws.transaction() as tx:
             tx.insert("out", [(2, 3)])

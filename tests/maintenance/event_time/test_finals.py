@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -100,6 +102,22 @@ def test_it_is_taken_away(tmp_path: Path) -> None:
     without_image(tmp_path)
     with Workspace.open(tmp_path) as ws:
         assert [*ws.relations] == ["trade"]
+
+
+def test_it_is_verified_as_far_as_the_stream_goes_back() -> None:
+    ws = begun(Workspace())
+    trade(ws, (1, 2, 1), (1, 5, 6))
+    trade(ws, (1, 1, 9), (1, 1, 16))
+    ws.verify()
+    state = ws._published.state
+    for row, is_wrong in (((1, 5, 7), True), ((9, 0, 1), True), ((1, 10, 1), True), ((9, -40, 1), False)):
+        version = state.versions["vol_final"].advance([np.array([value]) for value in row], np.ones(1, int))
+        ws._published.state = replace(state, versions={**state.versions, "vol_final": version})
+        if not is_wrong:
+            ws.verify()
+            continue
+        with pytest.raises(errors.VerificationError, match="'vol_final' has 1 tuples that did not close so"):
+            ws.verify()
 
 
 def test_it_is_nobodys_to_change() -> None:
