@@ -102,7 +102,7 @@ def _head(program: Program, name: str, rules: Sequence[Rule]) -> JoinedNow:
                     program,
                     head.span,
                     "a rule that joins as of now has a head of variables alone: write out(e, p) here, and"
-                    " what is made of its rows in a rule of its own, installed after it",
+                    " what is made of its rows in a rule of its own",
                 )
             coming, body = _coming(program, rule)
             comes.add(coming)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -68,16 +68,46 @@ def _is_there(state: State, one: Grown) -> bool:
     return True
 
 
-def refuse_read_with(tree: Program, joined: Collection[JoinedNow]) -> None:
-    """Raise RuleError where a rule reads what the same program lets grow."""
-    names = {one.name for one in joined} | {final_name(one.head) for one in tree.finals}
-    for literal in (literal for rule in tree.rules for literal in flat(rule.body)):
-        if isinstance(literal, Atom) and literal.relation in names:
-            message = (
-                f"'{literal.relation}' only grows, and begins when this program is installed: install rules"
-                " that read it behind it"
-            )
-            raise error_at(RuleError, tree.text, literal.name_span, message)
+def by_level(
+    state: State, tree: Program, joined: Sequence[JoinedNow]
+) -> list[tuple[Program, list[JoinedNow]]]:
+    """A program in parts, each to be installed over those before it: rules that read what grows stand behind
+    that, and it behind what it reads.
+
+    ``joined``: what its rules that join as of now make.  Raises RuleError where something is made of itself.
+    """
+    reads: dict[str, set[str]] = {}
+    for rule in tree.rules:
+        atoms = {literal.relation for literal in flat(rule.body) if isinstance(literal, Atom)}
+        heads = {head.relation for head in rule.heads}
+        for name in heads:
+            reads.setdefault(name, set()).update(atoms | heads)
+    made = {one.name: {*one.reads} for one in joined}
+    made |= {final_name(one.head): {one.head} for one in tree.finals}
+    for one in state.strata.grown.values():
+        if not one.reads.isdisjoint({*reads, *made}):
+            made.setdefault(one.name, {*one.reads})
+    level = dict.fromkeys([*reads, *made], 0)
+    for _ in range(len(level) + 1):
+        before = dict(level)
+        for name in level:
+            read = [other for other in reads.get(name, made.get(name, ())) if other in level]
+            behind = (level[other] + (name in reads and other in made) for other in read)
+            level[name] = max([level[name], *behind])
+        if level == before:
+            break
+    else:
+        circle = next(rule for rule in tree.rules for head in rule.heads if level[head.relation] > len(made))
+        message = "this is made of what only grows, and that of this: leave one of them out"
+        raise error_at(RuleError, tree.text, circle.span, message)
+    parts = []
+    for number in range(max(level.values(), default=0) + 1):
+        rules = tuple(rule for rule in tree.rules if level[rule.heads[0].relation] == number)
+        finals = tuple(one for one in tree.finals if level.get(one.head, 0) == number)
+        some = [one for one in joined if level[one.name] == number]
+        if rules or finals or some:
+            parts.append((replace(tree, rules=rules, finals=finals), some))
+    return parts or [(tree, [])]
 
 
 def with_new_grown(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from indices import announcement
 from lftj.errors import ChangeError, OrderError, RangeError, StrategyError, UnknownRelationError
@@ -75,6 +76,17 @@ class Wishes:
             return program
         catalog = {name: version for name, version in there.items() if not is_auxiliary(name)}
         return for_results(program, self.results, catalog, domains)
+
+    def without(self, heads: Collection[str]) -> Wishes:
+        """What is wished but of some heads."""
+
+        def own(wished: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in wished.items() if name not in heads}
+
+        strategy = self.strategy if isinstance(self.strategy, str) else own(self.strategy)
+        return replace(
+            self, strategy=strategy, order=own(self.order), sensitivity_bytes=own(self.sensitivity_bytes)
+        )
 
     def rewritten(
         self, tree: Program, state: State, replaces: bool, domains: Domains, grows: bool

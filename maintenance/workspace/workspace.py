@@ -56,27 +56,20 @@ from maintenance.workspace.budget import Budget, Budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
-from maintenance.workspace.declaring import with_declared, with_loaded, with_recents, without_unread
+from maintenance.workspace.declaring import with_declared, with_loaded, without_unread
 from maintenance.workspace.entries import begun_with, installed_entry, loaded_entry, strategy_entry
 from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
-from maintenance.workspace.growing import (
-    refuse_grown_from,
-    refuse_read_with,
-    with_new_grown,
-    without_grown,
-)
+from maintenance.workspace.growing import refuse_grown_from, without_grown
 from maintenance.workspace.installing import (
     Wishes,
-    is_installed,
     shown_bar,
-    with_rules,
     with_strategy,
     without_heads,
-    written_heads,
 )
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
 from maintenance.workspace.operators import Operators
+from maintenance.workspace.programs import Installing
 from maintenance.workspace.published import Published
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import recovered
@@ -87,7 +80,6 @@ from maintenance.workspace.subscribers import Subscriber
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.verification import verify_closed, verify_heads
 from maintenance.workspace.view_choices import (
-    begun,
     reconsidered,
     wants_change,
     with_other_views,
@@ -239,32 +231,14 @@ class Workspace(Operators):
                 if state is not before:
                     published.change_heads(state, installed_entry(tree, wishes, False, None, declared))
                 return
-            refuse_read_with(tree, joined)
-            state, tree = with_recents(state, tree)
-            following, wanted = state, None
-            if tree.rules or not joined:
-                grows = bool(joined or tree.finals)
-                wishes, tree, gone, checked = wishes.rewritten(tree, state, replace, self.domains, grows)
-                wanted = checked.wanted
-                if not (gone and state is before and is_installed(state, checked, wishes)):
-                    following = with_rules(
-                        without_heads(state, gone),
-                        checked,
-                        wishes,
-                        self.domains,
-                        threads,
-                        partial(shown_bar, progress=progress),
-                    )
-                    following = begun(following, written_heads(tree) & following.heads.keys(), self.domains)
-                    following = without_unread(following)
-                    refuse_grown_from(state, gone)
-            following, grown = with_new_grown(following, tree, joined, self.domains)
-            if following is before:
+            bar = partial(shown_bar, progress=progress)
+            installing = Installing(before, replace, self.domains, threads, bar)
+            done = installing.installed(state, tree, joined, wishes)
+            if done.state is before:
                 return
-            begins = begun_with(published, following, grown)
-            published.change_heads(
-                following, installed_entry(tree, wishes, replace, wanted, declared, *begins)
-            )
+            begins = begun_with(published, done.state, done.grown)
+            entry = installed_entry(done.tree, done.wishes, replace, done.wanted, declared, *begins)
+            published.change_heads(done.state, entry)
         self.domains.collector.settle_new()
 
     @interruptible()

@@ -198,8 +198,7 @@ def test_it_is_nobodys_to_change_and_is_taken_away() -> None:
         ("o(s, r) <- trade(s: s, q: q), rate(s, _) asof now, r = rank(by: q).", "a head of variables alone"),
         ("o(s) <- trade(s: s), o(s) asof now.", "'o' reads what it makes as of now"),
         ("o(s) <- trade(s: s), rate(s, _) asof now. o(s) <- rate(s, _).", "give one of them another name"),
-        ("o(s) <- trade(s: s), rate(s, _) asof now. r(s) <- o(s).", "install rules that read it behind it"),
-        (f"{VOLUME} r(s) <- vol_final(s, _, _).", "install rules that read it behind it"),
+        ("o(s) <- trade(s: s), r(s) asof now. r(s) <- o(s).", "this is made of what only grows, and that"),
         ("o(s) <- trade(s: s), rates(s, _) asof now.", "unknown relation 'rates'; did you mean 'rate'"),
         ("o(s) <- trade(s: s), rate(s) asof now.", "'rate' has 2 columns"),
         ("o(s, x) <- trade(s: s), rate(s, _) asof now.", "'x'"),
@@ -264,6 +263,47 @@ def test_a_folder_has_it(tmp_path: Path) -> None:
         ws.uninstall("n", "out")
     with Workspace.open(folder) as ws:
         assert {*ws.relations} == {"trade", "rate", "vol", "vol_final", "late"}
+
+
+def test_a_program_may_read_what_grows_by_it(tmp_path: Path) -> None:
+    program = f"""
+        more(e) <- told(e), e > 0.
+        told(e) <- two(e, _), rate(e, _) asof now.
+        two(e, v) <- n[p] = v, out(e, p), vol_final(_, _, _).
+        n[p] = count() <- out(_, p).
+        best[s] = max(p) <- rate(s, p).
+        out(e, p) <- trade(s, q, t, e), best[s] = p asof now.
+        {VOLUME}
+    """
+    strategies = {"n": "delta", "two": "recompute"}
+    with loaded(Workspace.open(tmp_path)) as ws:
+        ws.install(program, strategies)
+        version = ws.version
+        trade(ws, (1, 1, 3, 1), (2, 1, 9, 2))
+        rows = {name: sorted(ws[name]) for name in ("out", "two", "told", "more")}
+        assert rows == {
+            "out": [(1, 100), (2, 200)],
+            "two": [(1, 1), (2, 1)],
+            "told": [(1,), (2,)],
+            "more": [(1,), (2,)],
+        }
+        ws.install(program, strategies, replace=True)
+        assert ws.version == version + 1
+        with pytest.raises(errors.StrategyError, match="strategy= names 'm', but"):
+            ws.install(program, {**strategies, "m": "delta"}, replace=True)
+        with pytest.raises(errors.ChangeError, match="the rules of 'told' read 'two': uninstall 'told'"):
+            ws.install(program.replace("count()", "sum(p)"), strategies, replace=True)
+        ws.install(program.replace("e > 0", "e > 1"), strategies, replace=True)
+    with pytest.raises(errors.ChangeError, match="results= is for rules that read nothing that only grows"):
+        loaded(Workspace()).install(program, results="more")
+    for image in (True, False):
+        if not image:
+            without_image(tmp_path)
+        with Workspace.open(tmp_path) as ws:
+            assert sorted(ws["more"]) == [(2,)] and {*rows["out"]} <= {*ws["out"]}
+            trade(ws, (1, 1, 12 + image, 3 + image))
+            assert (3 + image, 100) in ws["out"] and ws.strategy_of("n") == "delta"
+            ws.verify()
 
 
 SCRIPT = """

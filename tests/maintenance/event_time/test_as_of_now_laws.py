@@ -148,17 +148,17 @@ class Reference:
 
 def machine_of(strategy: str) -> type[RuleBasedStateMachine]:
     class Life(RuleBasedStateMachine):
-        @initialize(in_folder=st.booleans())
-        def begin(self, in_folder: bool) -> None:
+        @initialize(in_folder=st.booleans(), at_once=st.booleans())
+        def begin(self, in_folder: bool, at_once: bool) -> None:
             self.at = Path(tempfile.mkdtemp()) if in_folder else None
             self.latest, self.reference = 1000, Reference()
             self.ws = Workspace() if self.at is None else Workspace.open(self.at / "0", durability="none")
             self.ws.load("trade", table("trade", [(1000, 1, 1, 1)]), time="t", lateness=3, keep=40)
             for name, held in self.reference.held.items():
                 self.ws.load(name, table(name, held))
-            self.ws.install(BELOW + GROWS, strategy)
-            self.ws.install(CHAINED)
-            self.ws.install(ABOVE, strategy)
+            programs = [BELOW + GROWS, CHAINED, ABOVE]
+            for program in ["".join(programs)] if at_once else programs:
+                self.ws.install(program, strategy)
             self.n_copies = 0
 
         def placed(self, drawn: Rows) -> Rows:
