@@ -170,6 +170,8 @@ def stats(folder: str, openmetrics: bool, svg: str | None) -> None:
     click.echo(repr(workspace.relations))
     for name in workspace.heads:
         click.echo(f"head {name}: kept by {workspace.strategy_of(name)}")
+    for name in workspace.grown:
+        click.echo(f"head {name}: only grows")
     click.echo(
         f"change {found.number:,}; checkpoint at change {found.manifest.number:,} with"
         f" {found.manifest.nbytes:,} bytes of data; journal {found.journal_bytes:,} bytes"

@@ -248,6 +248,8 @@ class BatchCommit(Commit):
             if isinstance(head, Grown):
                 gained = head.gained_each(batch, self._tick.clocks[0], self._tick.nows)
                 if len(gained):
+                    schema = state.versions[head.name].schema
+                    refuse_nan(head.name, schema, gained.net, state.heads)
                     batch.enter(head.name, gained)
                 continue
             figures = self.stats.rules[head.name]
@@ -302,6 +304,8 @@ class BatchCommit(Commit):
             if name in functions and (head is None or not head.schema.functional):
                 refuse_relation_conflict(version, change.columns, change.weights)
         for name, change in self._slow.step(round_, stats, self._moment(index)):
+            if name in self._slow.grown:
+                refuse_nan(name, round_.new[name].schema, change, state.heads)
             if name in functions and not round_.new[name].schema.functional:
                 refuse_relation_conflict(round_.new[name], change.columns, change.weights)
         return replace(state, versions=round_.new, commit=None), round_.changes

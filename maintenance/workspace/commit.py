@@ -115,6 +115,7 @@ class Commit:
             if name in functions and not round_.new[name].schema.functional:
                 refuse_relation_conflict(round_.new[name], change.columns, change.weights)
             if name in grown:
+                refuse_nan(name, round_.new[name].schema, change, state.heads)
                 self._written[name] = change
         spans = widened(
             state, spans, {name: round_.changes[name] for name in round_.changes.keys() - self._changes}

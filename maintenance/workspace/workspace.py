@@ -210,7 +210,8 @@ class Workspace(Operators):
         `explain_maintenance` says so.  Heads that no result needs are not kept.
 
         ``key orders(id).`` among the rules gives a loaded relation a key, as ``key=["id"]`` of `load` does;
-        ``stream trade(t) late 5s keep 2h.`` makes one a stream, as ``time="t"`` does.
+        ``stream trade(t) late 5s keep 2h.`` makes one a stream, as ``time="t"`` does.  Heads of rules with
+        ``asof now``, and of rows that close by ``final``, begin with nothing and only grow.
 
         ``replace``: heads of the program that are installed are defined anew, all in one step; subscribers
         stay, and hear of transactions only.  Where the same rules are there already nothing is done, unless

@@ -147,6 +147,27 @@ def test_rules_read_what_grows() -> None:
         ws.install("x(w) <- vol_final(_, w, _), trade(_, _, t, _), w = tumble(t, 5). final x at w + 9.")
 
 
+def test_nan_joins_nothing() -> None:
+    ws = Workspace()
+    ws.load("trade", {"s": [1], "x": [0.5], "t": [1]}, time="t", keep=20)
+    ws.load("rate", [(1, 1.0)], columns=["s", "f"])
+    ws.install("high[s, w] = sum(x) <- trade(s, x, t), w = tumble(t, 5). final high at w + 5.")
+    ws.install("two(s) <- high_final(s, _, x), rate(_, x).")
+    rows = {"s": [1, 1, 1], "x": [float("inf"), float("-inf"), 1.0], "t": [2, 3, 7]}
+    said = "changes of 'high_final', column 'sum': NaN"
+    with pytest.raises(errors.NanError, match=said), ws.transaction() as tx:
+        tx.insert("trade", rows)
+    with pytest.raises(errors.NanError, match=said):
+        ws.apply_many({"trade": {**rows, "weight": [1, 1, 1], "txn": [1, 1, 2]}})
+    ws.uninstall("two")
+    ws.install("out(s, x) <- trade(s, x, _), rate(s, _) asof now.")
+    with pytest.raises(errors.NanError), ws.transaction() as tx:
+        tx.insert("trade", {**rows, "x": [float("nan")] * 3})
+    with ws.transaction() as tx:
+        tx.insert("trade", rows)
+    assert ws["high_final"].count == 1 and ws["out"].count == 3
+
+
 def test_it_is_nobodys_to_change_and_is_taken_away() -> None:
     ws = loaded(Workspace())
     ws.install("best[s] = max(p) <- rate(s, p).")
