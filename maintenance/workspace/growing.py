@@ -83,7 +83,8 @@ def by_level(
         for name in heads:
             reads.setdefault(name, set()).update(atoms | heads)
     made = {one.name: {*one.reads} for one in joined}
-    made |= {final_name(one.head): {one.head} for one in tree.finals}
+    names = {final_name(one.head): one.head for one in tree.finals}
+    made |= {name: {head} for name, head in names.items() if name not in reads}
     for one in state.strata.grown.values():
         if not one.reads.isdisjoint({*reads, *made}):
             made.setdefault(one.name, {*one.reads})

@@ -980,8 +980,8 @@ FAULTS = (
     Fault(
         "on the way back of a batch what grew stays",
         "maintenance/workspace/batch.py",
-        "                if gained:\n",
-        "                if not gained:\n",
+        "Change(*net_rows(rows, -weights))",
+        "Change(*net_rows(rows, weights))",
         GROWN,
     ),
     Fault(
