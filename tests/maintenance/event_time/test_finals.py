@@ -50,6 +50,7 @@ def test_what_closes_is_told_once() -> None:
     assert heard == [{"s": s, "w": w, "sum": q, "weight": 1} for s, w, q in [(1, 0, 5), (2, 0, 1), (1, 5, 6)]]
     change = ws.changes_since(version, "vol_final")
     assert change.table.num_rows == 3
+    assert ws.changes_since(ws.version, "vol_final").table.schema == change.table.schema
     assert [len(each.table) for each in ws.follow("vol_final", since=version, timeout=0)] == [2, 1]
     assert ws.query("all(s) <- vol_final(s, 5, _).").to_pylist() == [{"s": 1}]
 
