@@ -91,13 +91,16 @@ class TrieMerge:
         self._most = min(piece, base.n_tuples + len(weights))  # what a piece may come to
         self._tuples = max(1, tuples)
         self._lock = threading.Lock()
-        self._trie: Trie | None = None
         self._begin()
 
     def _begin(self) -> None:
-        self.nbytes = 0
-        self._wanted = 0  # pieces that are to be made now
-        self._pieces = self._made()
+        self._making = _Making(self._base, self._rows, self._weights, self._piece)
+        self._pieces = self._making.pieces()
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arrays that there are of the new trie."""
+        return self._making.nbytes
 
     @cached_property
     def most_pieces(self) -> int:
@@ -115,22 +118,38 @@ class TrieMerge:
     def advance(self, n_pieces: int) -> Trie | None:
         """Make some more pieces; the trie, if it is complete with them."""
         with self._lock:
-            if self._trie is None:
+            if self._making.trie is None:
                 try:
-                    self._wanted = n_pieces
-                    while self._wanted > 0 and (n_made := next(self._pieces, None)) is not None:
+                    self._making.wanted = n_pieces
+                    while self._making.wanted > 0 and (n_made := next(self._pieces, None)) is not None:
                         housekeeping.rows += n_made * self._most
-                        self._wanted -= n_made
+                        self._making.wanted -= n_made
                 except BaseException:
                     self._begin()
                     raise
-            return self._trie
+            return self._making.trie
+
+
+class _Making:
+    """How far a merge is.
+
+    It does not know the generator of its pieces, or whoever asks for them: a merge that is given up amid them
+    is gone with the last who holds it, and nothing has to be found by the collector of cycles.
+    """
+
+    def __init__(self, base: Trie, rows: np.ndarray, weights: np.ndarray, piece: int) -> None:
+        self._base, self._rows, self._weights = base, rows, weights
+        self._piece, self._few = piece, piece // TUPLE_COST
+        self.nbytes = 0
+        self.wanted = 0
+        """Pieces that are to be made now."""
+        self.trie: Trie | None = None
 
     def _stretches(self, n_items: int, piece: int) -> Iterator[tuple[int, int, int]]:
         """Items in stretches of as many pieces as are wanted: where each begins and ends, and its pieces."""
         first = 0
         while first < n_items:
-            last = min(first + piece * self._wanted, n_items)
+            last = min(first + piece * self.wanted, n_items)
             yield first, last, -(-(last - first) // piece)
             first = last
 
@@ -141,11 +160,11 @@ class TrieMerge:
         memory, rows, done = self._base.memory, self._rows, False
         while not done:
             before = int(cursor[C_AT])
-            most = min(self._piece * self._wanted, WHOLE)
+            most = min(self._piece * self.wanted, WHOLE)
             done = _merge(memory, rows, level, are_offsets, groups, cursor, most, out)
             yield max(1, -(-(int(cursor[C_AT]) - before) // self._piece))
 
-    def _made(self) -> Iterator[int]:
+    def pieces(self) -> Iterator[int]:
         """Makes the trie; comes back after some pieces, at most as many as are wanted, with their number."""
         base, memory, rows, few = self._base, self._base.memory, self._rows, self._few
         levels, m = rows.shape
@@ -188,7 +207,7 @@ class TrieMerge:
                 yield n_pieces
         for array in (*keys, *children, *leaves.values()):
             array.setflags(write=False)
-        self._trie = Trie(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), leaves)
+        self.trie = Trie(tuple(keys), tuple(children), ranks, tuple(fanouts), tuple(ranges), leaves)
 
     def _new(self, array: np.ndarray) -> np.ndarray:
         self.nbytes += array.nbytes

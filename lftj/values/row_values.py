@@ -74,7 +74,6 @@ class RowValues(Mapping[str, np.ndarray]):
         ``fetched``: variables that are there beside those with codes.
         """
         self.types = types
-        self.arrays = Arrays(self)
         self._value_types = value_types
         self._codes = dict(codes)
         self._numbers: dict[str, Numbers] = {}
@@ -82,6 +81,10 @@ class RowValues(Mapping[str, np.ndarray]):
         self._fetched = fetched or {}
         self._columns: dict[str, FetchedColumns] = {}  # by the variable of the rows
         self._names = dict.fromkeys((*codes, *self._fetched))
+
+    @property
+    def arrays(self) -> Arrays:
+        return Arrays(self)
 
     def __getitem__(self, name: str) -> np.ndarray:
         found = self._codes.get(name)

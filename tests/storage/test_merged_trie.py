@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 from unittest import mock
@@ -122,6 +124,20 @@ def test_pieces_are_many_and_bounded() -> None:
     assert max(written) <= PIECE and sum(written) == 15_000 + 65_000 + 15_001
     tuple_pieces = 2 * 2 * -(-5_000 // (PIECE // TUPLE_COST))
     assert tuple_pieces + sum(written) // PIECE < pieces < tuple_pieces + (sum(written) + 15_001) // PIECE + 8
+
+
+def test_a_merge_that_is_given_up_is_gone_at_once() -> None:
+    """Arrays are large, and the collector of cycles, who counts objects, comes late."""
+    base, change = trie_of({(n, n) for n in range(100)}, 2), columns_of([(n, n + 1) for n in range(100)], 2)
+    merge = TrieMerge(base, change, np.ones(100, np.int64), 8)
+    assert merge.advance(30) is None
+    there = weakref.ref(merge)
+    gc.disable()
+    try:
+        del merge
+        assert there() is None
+    finally:
+        gc.enable()
 
 
 def test_a_merge_that_was_interrupted_begins_anew() -> None:
