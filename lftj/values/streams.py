@@ -26,9 +26,23 @@ Times = TypeVar("Times", int, np.ndarray)
 BUCKETS = 64
 """Rows leave by so many parts of what a stream keeps."""
 
+EARLIEST = -(2**63) + 1
+"""The least time that a row may have: the whole number before is the code of NULL."""
+
 _TEXT = re.compile(r"([0-9]+)(d|h|m|s|ms|us)")
 _DAY = datetime.timedelta(days=1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def earlier(time: Times, span: int | Times) -> Times:
+    """The time so much before another one; where there is none, the earliest of all.
+
+    >>> earlier(7, 5), earlier(EARLIEST + 4, 5) == EARLIEST
+    (2, True)
+    """
+    if isinstance(time, np.ndarray):
+        return np.where(time < EARLIEST + span, EARLIEST, time - span)
+    return max(time - span, EARLIEST)
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,8 @@ class Stream:
         """
         assert self.keep is not None
         width = max(self.keep // BUCKETS, 1)
-        return (now - self.keep) // width * width
+        kept = earlier(now, self.keep)
+        return earlier(kept, kept % width)
 
 
 def stream_of(

@@ -20,6 +20,7 @@ from lftj.language.finals import Final
 from lftj.storage.relation_version import RelationVersion, levels_of
 from lftj.storage.signed_rows import gathered, net_rows
 from lftj.storage.time_range import rows_between
+from lftj.values.streams import EARLIEST
 from maintenance.changes.change import Change
 from maintenance.changes.timed_change import TimedChange
 from maintenance.event_time.stream_state import NEVER
@@ -90,11 +91,12 @@ def closed_each(
     change = nothing if change is None else change
     now = int(nows[-1])
     there = _in_range(final, head, before, now)
-    closes = np.searchsorted(nows, there[final.number] + final.after)
+    passed = np.where(nows < EARLIEST + final.after, NEVER, nows - final.after)
+    closes = np.searchsorted(passed, there[final.number])
     parts = [([*there, closes], np.ones(len(closes), np.int64))]
-    times = change.columns[final.number] + final.after
-    chosen = (times <= now) & (True if before is None else times > before)
-    closes = np.searchsorted(nows, times)
+    times = change.columns[final.number]
+    chosen = (times <= passed[-1]) & (True if before is None else times > before - final.after)
+    closes = np.searchsorted(passed, times)
     chosen &= change.times <= closes
     parts.append(([*change.columns[:, chosen], closes[chosen]], change.signs[chosen]))
     rows, weights = net_rows(*gathered(parts))
@@ -105,6 +107,6 @@ def closed_each(
 def _in_range(final: Final, head: RelationVersion, before: int | None, now: int) -> np.ndarray:
     identity = head.schema.identity
     levels = levels_of((final.number,), (), identity)
-    low = None if before is None else before - final.after + 1
-    rows = rows_between(head.index_at((levels, ())), low, now - final.after + 1)
+    low, high = (None if time is None else max(time - final.after + 1, EARLIEST) for time in (before, now))
+    rows = rows_between(head.index_at((levels, ())), low, high)
     return rows[[levels.index(number) for number in identity]]

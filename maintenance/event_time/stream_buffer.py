@@ -14,7 +14,7 @@ from lftj.errors import StreamError
 from lftj.storage.signed_rows import Columns
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.schema import Schema
-from lftj.values.streams import Stream
+from lftj.values.streams import Stream, earlier
 from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import FEW_BATCHES, WriteBuffer
 from maintenance.event_time.stream_state import NEVER, StreamState
@@ -81,7 +81,8 @@ def on_time(
     """
     if stream.ahead is not None:
         latest = np.broadcast_to(np.maximum(before, raised), times.shape)
-        wrong = (latest > NEVER) & (times > latest + (stream.lateness + stream.ahead))
+        allowed = stream.lateness + stream.ahead
+        wrong = (latest > NEVER) & (earlier(times, allowed) > latest)
         if wrong.any():
             row, type_ = int(np.argmax(wrong)), schema.columns[schema.time_number].type
             error = StreamError(

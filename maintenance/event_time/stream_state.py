@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lftj.language.recent import Recent
-from lftj.values.streams import Stream
+from lftj.values.streams import EARLIEST, Stream, earlier
 
-NEVER = -(2**63)
+NEVER = EARLIEST - 1
 """Before all times: no row has this one, whose code is that of NULL."""
 
 
@@ -87,7 +87,7 @@ class RecentState:
 
     def left_by(self, now: int | None) -> RecentState:
         """The same when the clock is there."""
-        bound = None if now is None else now - self.recent.span
+        bound = None if now is None else earlier(now, self.recent.span)
         if bound is None or (self.left is not None and bound <= self.left):
             return self
         return replace(self, left=bound)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.wide_columns import WideColumns
 from lftj.values.schema import Schema
+from lftj.values.streams import earlier
 from maintenance.changes.change import Change
 from maintenance.changes.changes import change_table
 from maintenance.changes.signed import Signed
@@ -76,7 +77,7 @@ class Tick:
         """Note the latest time of a stream's rows, and those that are late."""
         state = self.streams[name]
         if latest is not None:
-            state = state.raised(latest - state.stream.lateness)
+            state = state.raised(earlier(latest, state.stream.lateness))
         if n_late := len(late.weights):
             inserted = int((late.weights > 0).sum())
             before = state.late
@@ -106,7 +107,7 @@ class Tick:
         extent, before = self.extents.get(name), clock(self.before)
         if extent is None:
             return None
-        return NEVER if before is None else before - extent
+        return NEVER if before is None else earlier(before, extent)
 
     def expire(self, versions: Mapping[str, RelationVersion], changes: dict[str, Change]) -> None:
         """Let what the clock has passed leave with the transaction: ``changes`` get it, by relation."""

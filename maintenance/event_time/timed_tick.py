@@ -16,6 +16,7 @@ from lftj.storage.relation_version import RelationVersion
 from lftj.storage.signed_rows import gathered, net_rows
 from lftj.storage.wide_columns import with_read_columns
 from lftj.values.schema import Schema
+from lftj.values.streams import earlier
 from maintenance.changes.signed import Signed
 from maintenance.changes.timed_change import TimedChange
 from maintenance.event_time.stream_buffer import on_time, times_of
@@ -44,7 +45,8 @@ class TimedTick(Tick):
         state, times = self.before[name], times_of(name, schema, rows.columns)
         waterlines = np.full(self._n + 1, NEVER)
         np.maximum.at(waterlines[1:], numbers, times)
-        waterlines[waterlines > NEVER] -= state.stream.lateness
+        came = waterlines > NEVER
+        waterlines[came] = earlier(waterlines[came], state.stream.lateness)
         waterlines[0] = NEVER if state.waterline is None else state.waterline
         waterlines = np.maximum.accumulate(waterlines)
         taken = on_time(name, schema, state.stream, times, waterlines[numbers], NEVER, numbers)
@@ -69,7 +71,7 @@ class TimedTick(Tick):
             extent, moved = self.extents.get(name), known
             kept_from = state.stream.kept_from(nows)
             if extent is not None:
-                moved, kept_from = before > NEVER, np.minimum(kept_from, before - extent)
+                moved, kept_from = before > NEVER, np.minimum(kept_from, earlier(before, extent))
             bounds[moved] = np.maximum(bounds[moved], kept_from[moved])
             left = int(bounds[-1])
             if left == NEVER or left == state.left:
@@ -82,7 +84,7 @@ class TimedTick(Tick):
             self.streams[name] = replace(state, left=left)
         for name, each in self.recents.items():
             bounds = np.full(self._n, NEVER if each.left is None else each.left)
-            bounds[known] = np.maximum(bounds[known], nows[known] - each.recent.span)
+            bounds[known] = np.maximum(bounds[known], earlier(nows[known], each.recent.span))
             came = given.get(each.recent.stream)
             if bounds[-1] != NEVER and (came is not None or bounds[-1] != each.left):
                 came, _ = _with_expiry(versions[name], came, each.left, bounds)

@@ -16,7 +16,7 @@ from lftj.language.recent import with_recent
 from lftj.language.syntax import Program
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.schema import ColumnType
-from lftj.values.streams import span_text
+from lftj.values.streams import earlier, span_text
 from maintenance.event_time.expiry import recent_version, with_expiry
 from maintenance.event_time.stream_state import RecentState, StreamState, clock
 from maintenance.event_time.tick import Streams
@@ -143,7 +143,7 @@ def begun(version: RelationVersion, streams: Streams) -> StreamState:
     if not version.n_rows:
         return state
     times = np.asarray(version.columns()[version.schema.time_number])
-    return state.raised(int(times.max()) - stream.lateness)
+    return state.raised(earlier(int(times.max()), stream.lateness))
 
 
 def with_streams(state: State, streams: Streams) -> State:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lftj import errors
 from lftj.storage import time_range
 from maintenance import Workspace
 from maintenance.heads.strategies import COMPONENT_STRATEGIES, STRATEGIES
@@ -302,3 +304,49 @@ def test_strategies_do_not_know_of_streams() -> None:
         told.append(changes)
     assert all(changes == told[0] for changes in told)
     assert sum(len(rows) for change in told[0] for rows in change.values()) > 200
+
+
+ENDS = (-(2**63) + 1, 2**63 - 1)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("end", ENDS)
+def test_times_at_the_ends_of_whole_numbers(end: int, many: bool) -> None:
+    """What would be before all times, or behind, is no other time."""
+    chance, closes = random.Random(end), 0
+    for _ in range(8):
+        spans = [chance.choice((0, 3, 2**58)) for _ in range(4)]
+        lateness, keep, ahead = spans[0], spans[0] + spans[1] + 5, spans[2]
+        model, ws = Model(), Workspace()
+        model.load("r", ModelStream(lateness, keep, extent=5), [])
+        ws.load("r", {"t": pa.array([], pa.int64())}, time="t", lateness=lateness, keep=keep, ahead=ahead)
+        ws.install("""
+            done(t) <- r(t). final done at t + 5.
+            fresh(t) <- r(t), t > now() - 4.
+        """)
+        latest = end if end < 0 else end - 40
+        for _ in range(6):
+            times = sorted(min(max(latest + chance.randrange(-8, 9), ENDS[0]), ENDS[1]) for _ in range(3))
+            latest = min(latest + 6, ENDS[1])
+            line = model.streams["r"].waterline
+            too_far = line is not None and times[-1] > max(line, ENDS[0]) + lateness + ahead
+            if many:
+                change = {"t": times, "weight": [1] * 3, "txn": [0] * 3}
+                with pytest.raises(errors.StreamError) if too_far else nullcontext():
+                    ws.apply_many({"r": change})
+            else:
+                with pytest.raises(errors.StreamError) if too_far else nullcontext(), ws.transaction() as tx:
+                    tx.insert("r", [(time,) for time in times])
+            if too_far:
+                continue
+            model.commit({"r": [((time,), 1) for time in times]})
+            stream, now = model.streams["r"], model.now
+            assert now is not None
+            assert ws.now == max(now, ENDS[0]) and ws.late("r") == (stream.inserted_late, 0)
+            assert set(ws["r"]) == set(stream.contents)
+            assert set(ws["fresh"]) == {row for row in stream.contents if row[0] > now - 4}
+            done = {row for row in stream.history if row[0] + 5 <= now}
+            assert set(ws["done_final"]) == done
+            closes += len(done)
+        ws.verify()
+    assert closes > 15
