@@ -14,6 +14,7 @@ from fuzz.draw_data import Drawn, Source, many, palette, relation, row_of
 from fuzz.draw_program import program
 from fuzz.draw_values import calendar, values
 from fuzz.sql.draw import sql
+from fuzz.streams.draw import streams
 from support.kinds import INTEGER, STRING
 from support.reference import Row
 from support.rules import (
@@ -277,8 +278,8 @@ def damage(r: random.Random) -> Case:
 
 
 KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
-    (once, 0.28),
-    (kept, 0.32),
+    (once, 0.24),
+    (kept, 0.26),
     (limits, 0.06),
     (calendar, 0.02),
     (large, 0.05),
@@ -287,6 +288,7 @@ KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
     (damage, 0.04),
     (values, 0.04),
     (sql, 0.12),
+    (streams, 0.1),
 )
 """What draws a case, and in which share of all it does."""
 

@@ -15,6 +15,7 @@ from fuzz.kills import play_kills
 from fuzz.large import play_large
 from fuzz.once import play_once
 from fuzz.sql.play import play_sql
+from fuzz.streams.play import play_streams
 from fuzz.threads import play_threads
 from fuzz.values import play_values
 from support.bound_readers import whatever_it_costs
@@ -30,6 +31,7 @@ PLAYS: Mapping[str, Callable[[Case], None]] = {
     "values": play_values,
     "calendar": play_calendar,
     "sql": play_sql,
+    "streams": play_streams,
 }
 
 

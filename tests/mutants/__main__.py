@@ -91,6 +91,7 @@ def found_by_fuzz(fault: Fault) -> bool:
             "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}",
         }
         command = [sys.executable, "-m", "fuzz", "--first", "--without-corpus", "--seconds", str(SECONDS)]
+        command += [] if fault.kind is None else ["--only", fault.kind]
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     said = "found" if done.returncode else "NOT FOUND"
     print(f"{said:9}  {time.perf_counter() - started:5.0f} s  {fault.path}: {fault.what}", flush=True)

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """``old`` stands once in the file and becomes ``new``; one of ``tests``, below tests/, has to fail."""
+    """``old`` stands once in the file and becomes ``new``; one of ``tests``, below tests/, has to fail.
+
+    ``kind``: that of the cases by which `make fuzz` has to find it; None: those of all kinds.
+    """
 
     what: str
     path: str
     old: str
     new: str
     tests: tuple[str, ...]
+    kind: str | None = None
 
     def applied(self, source: str) -> str:
         """The file's text with the fault in it.  Raises ValueError where ``old`` does not stand once."""
@@ -869,6 +873,7 @@ FAULTS = (
         "    return times >= before\n",
         "    return times > before\n",
         STREAMS,
+        "streams",
     ),
     Fault(
         "the clock is that of the stream that has come furthest",
@@ -876,6 +881,7 @@ FAULTS = (
         "    return min(known) if",
         "    return max(known) if",
         STREAMS,
+        "streams",
     ),
     Fault(
         "a waterline falls",
@@ -883,6 +889,7 @@ FAULTS = (
         "        if to is None or (self.waterline is not None and self.waterline >= to):\n",
         "        if to is None:\n",
         STREAMS,
+        "streams",
     ),
     Fault(
         "a row at the beginning of what is kept leaves",
@@ -890,6 +897,7 @@ FAULTS = (
         "int(np.searchsorted(sorted_keys, np.int64(high)))\n",
         'int(np.searchsorted(sorted_keys, np.int64(high), "right"))\n',
         STREAMS,
+        "streams",
     ),
     Fault(
         "a row that comes and leaves at once stays",
@@ -897,6 +905,7 @@ FAULTS = (
         "        stays = np.asarray(change.columns[schema.time_number]) >= bound\n",
         "        stays = np.ones(len(change), bool)\n",
         STREAMS,
+        "streams",
     ),
     Fault(
         "late rows of several transactions are counted once",
@@ -904,6 +913,7 @@ FAULTS = (
         "            before = state.late\n",
         "            before = Late()\n",
         STREAMS,
+        "streams",
     ),
     Fault(
         "of a batch the first transaction judges for all",
@@ -911,6 +921,7 @@ FAULTS = (
         "waterlines[numbers], NEVER, numbers)",
         "waterlines[numbers * 0], NEVER, numbers)",
         STREAMS,
+        "streams",
     ),
     Fault(
         "what leaves in a batch leaves with its last transaction",
@@ -919,13 +930,15 @@ FAULTS = (
         "    times = np.where(signs < 0, len(bounds) - 1, times)\n"
         "    return TimedChange(rows, times[order], signs[order]), n_left + len(there)\n",
         STREAMS,
+        "streams",
     ),
     Fault(
         "a row that closes with the clock closes again",
         "maintenance/event_time/closing.py",
-        "    low = None if before is None else before - final.after + 1\n",
-        "    low = None if before is None else before - final.after\n",
+        "for time in (before, now))",
+        "for time in (None if before is None else before - 1, now))",
         STREAMS,
+        "streams",
     ),
     Fault(
         "what closes with a leap of the clock has left before",
@@ -933,6 +946,39 @@ FAULTS = (
         "        if extent is None:\n",
         "        if extent is None or extent:\n",
         STREAMS,
+        "streams",
+    ),
+    Fault(
+        "a transaction judges its rows by its own latest time",
+        "maintenance/event_time/stream_buffer.py",
+        "times, np.int64(before), raised)",
+        "times, np.int64(max(before, int(times.max(initial=before)) - state.stream.lateness)), raised)",
+        STREAMS,
+        "streams",
+    ),
+    Fault(
+        "recent rows are those of before the transaction",
+        "maintenance/event_time/tick.py",
+        "each.left_by(now) for name, each in before_each",
+        "each.left_by(clock(self.before)) for name, each in before_each",
+        STREAMS,
+        "streams",
+    ),
+    Fault(
+        "late rows of before are forgotten with a reopening",
+        "maintenance/event_time/stream_state.py",
+        "        return replace(self, waterline=waterline, late=Late(*late), left=left)\n",
+        "        return replace(self, waterline=waterline, left=left)\n",
+        ("maintenance/event_time/test_streams_kept.py",),
+        "streams",
+    ),
+    Fault(
+        "what is closed is closed again by a batch",
+        "maintenance/event_time/closing.py",
+        "times > before - final.after)",
+        "times >= before - final.after)",
+        STREAMS,
+        "streams",
     ),
     Fault(
         "a body's bounds do not add up",
@@ -1509,8 +1555,9 @@ FUZZED = (
         "        if True:\n            weight += its\n",
         (),
     ),
+    *(fault for fault in FAULTS if fault.kind is not None),
 )
 """Faults that ``make fuzz`` has to find within ten minutes: of each class that others found, and more.
 
-No tests are named: what they notice is another question.
+Of most no tests are named: what they notice is another question.
 """

@@ -29,7 +29,7 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  maintenance_report
+        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  month  maintenance_report
         grid  tpch
         datasets
         maintenance
@@ -96,7 +96,8 @@ FLOORS = [
 """The rooms of every floor of the house, from the roof down."""
 
 BY_NONE = {"bench", "tests", "support"}
-OF_TESTS = {"support", "project", "mutants", "cluster", "fuzz", "fuzz/corpus", "fuzz/sql", "sql/logic"}
+OF_TESTS = {"support", "project", "mutants", "cluster", "sql/logic"}
+OF_TESTS |= {"fuzz", "fuzz/corpus", "fuzz/sql", "fuzz/streams"}
 """Folders of tests that have no room of that name in the packages."""
 
 FLAT = {package for package, floors in HOUSE.items() if floors == "."}
