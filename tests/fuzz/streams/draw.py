@@ -354,7 +354,9 @@ class Programs:
         for _ in range(12):
             body = self._body(self.loaded, closes=True)
             begun = body.of("t")
-            if not any(isinstance(one, Atom) and one.relation in places for one in body.literals):
+            if not begun or not any(
+                isinstance(one, Atom) and one.relation in places for one in body.literals
+            ):
                 continue
             close = self.r.choice(begun[-2:])
             others = [n for n in self.r.sample(list(body.scope), min(2, len(body.scope))) if n != close]

@@ -67,7 +67,7 @@ class Lives:
         self.reader: Workspace | None = None
         self.held: list[Held] = []
         self.heard: list[tuple[Workspace, str, pa.Table]] = []
-        self.told: dict[str, Counter[Row]] = {}
+        self.mirror: dict[str, Counter[Row]] = {}
         self.read_upto = 0
 
     # -- the beginning ---------------------------------------------------------------------------
@@ -78,9 +78,9 @@ class Lives:
             self._install(workspace, self.case.options.get(name, ()))
         self.truth.install()
         self._check("installed")
-        self.told = {name: Counter(rows) for name, rows in self.truth.heads.items()}
-        self.mirror = dict(self.told)
+        self.mirror = {name: Counter(rows) for name, rows in self.truth.heads.items()}
         self.read_upto = self.workspaces[0].version
+        self.begun = self.workspaces[-1].version
 
     def _load(self, workspace: Workspace) -> None:
         for table in self.tables.values():
@@ -314,6 +314,19 @@ class Lives:
                 same("follow", (+mirror).elements(), rows)
         self.mirror = {name: Counter(rows) for name, rows in self.truth.heads.items()}
         self.read_upto = workspace.version
+
+        self._follow_closed()
+
+    def _follow_closed(self) -> None:
+        """All that has closed, by the journal, whatever the folder went through."""
+        workspace = self.workspaces[-1]
+        if workspace.folder and "feed_bytes" not in self.case.options:
+            for name, rows in self.truth.closed.items():
+                following = workspace.follow(name, since=self.begun, timeout=0)
+                each = [row for change in following for row in units.rows_in_units(change.table)]
+                same("follow what closed", each, [(*row, 1) for row in rows])
+                change = workspace.changes_since(self.begun, name)
+                same("what closed since", units.rows_in_units(change.table), [(*row, 1) for row in rows])
 
     def checkpoint(self) -> None:
         if self.workspaces[-1].folder:

@@ -80,6 +80,31 @@ def test_it_is_there_again_also_across_kills(tmp_path: Path) -> None:
         assert sorted(reader["vol_final"]) == sorted(ws["vol_final"]) == [(1, 0, 2), (1, 5, 6), (3, 60, 2)]
 
 
+def test_what_closed_before_the_folder_was_opened_is_told_again(tmp_path: Path) -> None:
+    with begun(Workspace.open(tmp_path)) as ws:
+        version = ws.version
+        for number, rows in enumerate([[(1, 2, 1)], [(2, 3, 8), (1, 5, 6)], [(3, 1, 60)], [(1, 9, 61)]]):
+            trade(ws, *rows)
+            if number == 1:
+                ws.checkpoint()
+        right = ws.changes_since(version, "vol_final").table
+        each = [(one.version, one.table) for one in ws.follow("vol_final", since=version, timeout=0)]
+        assert right.num_rows == 3 and len(each) == 2
+    for image in (True, False):
+        if not image:
+            without_image(tmp_path)
+        with Workspace.open(tmp_path) as ws:
+            assert ws.changes_since(version, "vol_final").table.sort_by("s") == right.sort_by("s")
+            again = ws.follow("vol_final", since=version, timeout=0)
+            assert [(one.version, one.table) for one in again] == each
+            with pytest.raises(errors.CursorError, match="the journal has no rows that left the stream"):
+                ws.changes_since(version, "vol")
+    with Workspace.open(tmp_path, feed_bytes=0) as ws:
+        ws.checkpoint()
+    with Workspace.open(tmp_path, feed_bytes=0) as ws, pytest.raises(errors.CursorError):
+        ws.changes_since(version, "vol_final")
+
+
 def test_it_is_taken_away(tmp_path: Path) -> None:
     with begun(Workspace.open(tmp_path)) as ws:
         trade(ws, (1, 2, 1), (1, 2, 60))
