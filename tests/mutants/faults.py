@@ -973,14 +973,6 @@ FAULTS = (
         "streams",
     ),
     Fault(
-        "what is closed is closed again by a batch",
-        "maintenance/event_time/closing.py",
-        "times > before - final.after)",
-        "times >= before - final.after)",
-        STREAMS,
-        "streams",
-    ),
-    Fault(
         "a body's bounds do not add up",
         "lftj/language/finals.py",
         "                        say(x, y, bounds[x, middle] + bounds[middle, y])\n",
