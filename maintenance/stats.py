@@ -73,10 +73,10 @@ class TransactionStats(Mapping[str, RuleStats]):
     A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
     those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
     the installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after
-    the other, and why.  ``late``: of streams that have some, rows that were not taken; ``expired``: rows that
-    left because the clock had passed them.  ``housekeeping_rows``: rows, records and keys that were read to
-    be written anew, for the sake of order and space alone: each commit does a piece of such work, whatever it
-    changes.
+    the other, and why.  ``fast``: 1 where the machine for single changes did it, else 0.  ``late``: of
+    streams that have some, rows that were not taken; ``expired``: rows that left because the clock had passed
+    them.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for the sake of
+    order and space alone: each commit does a piece of such work, whatever it changes.
     ``indices_built``: indices that were built of all rows of a relation amid it; their rows are among
     ``housekeeping_rows``.  ``indices_given_back``: indices that commits kept in step, that no installed rule
     reads, and that nobody has asked for in so long that building them again costs less.
@@ -99,6 +99,7 @@ class TransactionStats(Mapping[str, RuleStats]):
     indices_built: int = 0
     indices_given_back: int = 0
     one_by_one: dict[str, str] = field(default_factory=dict)
+    fast: int = 0
 
     def __getitem__(self, head: str) -> RuleStats:
         """The figures of a head.  Raises UnknownRelationError, which is a KeyError too."""

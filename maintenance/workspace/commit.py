@@ -184,6 +184,11 @@ class Commit:
         return problems
 
     @property
+    def all_changes(self) -> Mapping[str, Change]:
+        """The changes of all relations and heads, when all are worked out."""
+        return self._changes
+
+    @property
     def _each_changed(self) -> Iterable[Mapping[str, tuple[Columns, np.ndarray]]]:
         """Rows and weights by relation, of all heads."""
         return [{name: (change.columns, change.weights) for name, change in self._changes.items()}]

@@ -101,6 +101,12 @@ class CommitFeed:
         with self._lock:
             self._offered = None
 
+    def skip(self, version: int) -> None:
+        """The workspace is at a version; what led to it is not here, and nobody has asked for it."""
+        with self._lock:
+            self._last = version
+            self._start = None if self._start is None else version
+
     def take(self, upto: int) -> None:
         """Take what was offered, unless it leads to a later version than this, which is published."""
         with self._lock:

@@ -102,6 +102,14 @@ class History:
                 width *= 2
             self._last, self._ended, self._width = Span(), ended, width
 
+    def add_many(self, commits: int, seconds: float, memory: Callable[[], Mapping[str, int]]) -> None:
+        """Count commits of which it is known what they took together: each is taken for the mean of them."""
+        mean, ended = seconds / max(1, commits), time.time()
+        while commits:
+            n = min(commits, self._width - self._last.commits)
+            self.add(Span(n, n * mean, mean, ended=ended), memory)
+            commits -= n
+
     def waited(self, seconds: float) -> None:
         """Count what a commit waited for the disk; where others came since, it is counted with the last."""
         with self._lock:

@@ -27,23 +27,27 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import cache
 
 from indices.compile_time import seconds_without_compiling
 from indices.housekeeping import housekeeping
-from lftj.errors import DurabilityError, HousekeepingWarning, SubscriberWarning
+from lftj.errors import DataError, DurabilityError, EvaluationError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import levels_of
 from lftj.values.domains import Domains
+from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
 from maintenance.heads.stratum import Strata
+from maintenance.machine.machine import Machine
+from maintenance.strategies.strategy import Versions
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import CommitFeed
@@ -51,6 +55,7 @@ from maintenance.workspace.history import one_commit
 from maintenance.workspace.memory_by_kind import memory_by_kind
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscribers
+from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.watched import Watched
 
 
@@ -59,7 +64,10 @@ class Published:
 
     def __init__(self, state: State, domains: Domains) -> None:
         """``domains``: of which the state's codes are."""
-        self.state = state
+        self.as_bound = state
+        """The state, without what the machine did since."""
+        self.machine: Machine | None = None
+        """Commits single changes; None where all go the general way."""
         self._domains = domains
         self.subscribers = Subscribers()
         self.feed = CommitFeed()
@@ -77,6 +85,52 @@ class Published:
         self._showing = threading.Lock()  # of what waits
         self._following: State | None = None  # takes its place when the journal has what led to it
         self._waiting: tuple[tuple[int, State], ...] = ()  # changes not on disk, each with the state before
+
+    @property
+    def state(self) -> State:
+        """The last one."""
+        machine = self.machine
+        if machine is not None and machine.is_ahead:
+            machine.fold()
+        return self.as_bound
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.as_bound = state
+
+    @property
+    def takes_single_changes(self) -> bool:
+        """Whether nobody has to hear of each commit, and no journal does."""
+        return (
+            self.store is None
+            and self.refusal is None
+            and self._unsettled is None
+            and not self.feed.is_kept
+            and not self.subscribers.are_there
+        )
+
+    def fold(self, versions: Versions, commits: int, seconds: float) -> None:
+        """Publish versions that the machine's commits led to, so many behind the state; under the lock."""
+        state = self.as_bound
+        number = state.number + commits
+        self.feed.skip(number)  # before: whoever asks has not seen what is in between
+        self.as_bound = replace(state, versions=versions, number=number)
+        memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
+        self.watched.history.add_many(commits, seconds, memory_bytes)
+
+    def reference(self, transaction: Transaction, versions: Versions) -> Mapping[str, Change] | None:
+        """What a commit would change, over these versions; None where it is refused.  Nothing is changed."""
+        commit = None
+        state = replace(self.as_bound, versions=versions)
+        try:
+            commit = Commit(transaction, state, transaction.numbers_as_buffers())
+            commit.stepped_from(state)
+            return commit.all_changes
+        except (DataError, EvaluationError):
+            return None
+        finally:
+            if commit is not None:
+                commit.drop()
 
     @property
     def shown(self) -> State:
@@ -340,12 +394,14 @@ class Published:
     def __getstate__(self) -> dict[str, object]:
         """For an image (:mod:`maintenance.image`): less what is this process's own."""
         self._settle()
+        assert self.state is self.as_bound  # nothing is left to fold
         own = {
             "subscribers": Subscribers(),
             "store": None,
             "refusal": None,
             "grown": None,
             "_waiting": (),
+            "machine": None,
             "_held_for": None,
         }
         return {**self.__dict__, **own}

@@ -57,6 +57,13 @@ class State:
         """The number of the change that installed each head that is shown, as it is."""
         return {head: each.since for each in self.definitions for head in each.shown}
 
+    @property
+    def takes_single_changes(self) -> bool:
+        """Whether a commit does nothing beside changing versions and heads."""
+        return not (
+            self.streams or self.recents or self.finals or self.strata.guarded or self.view_bytes is not None
+        )
+
     @cached_property
     def shown(self) -> Mapping[str, Schema]:
         """Of the heads that a user knows of, and of relations that grow."""

@@ -104,7 +104,10 @@ class Subscribers:
             left = list(self._callbacks.get(head, ()))
             if callback in left:
                 left.remove(callback)
-                self._callbacks[head] = tuple(left)
+                if left:
+                    self._callbacks[head] = tuple(left)
+                else:
+                    self._callbacks.pop(head)
 
         return remove
 
@@ -112,6 +115,11 @@ class Subscribers:
         """Forget the callbacks of heads that are gone."""
         for head in heads:
             self._callbacks.pop(head, None)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether anybody wants to hear of anything, or has not heard yet."""
+        return bool(self._waiting or self._callbacks)
 
     def has(self, head: str) -> bool:
         """Whether anybody wants to hear of a head."""

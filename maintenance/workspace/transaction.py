@@ -13,7 +13,8 @@ Invariants
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -31,11 +32,20 @@ from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.event_time.stream_buffer import StreamBuffer
 from maintenance.event_time.tick import Clockwork, Moving
+from maintenance.machine.piece import Piece
+from maintenance.machine.program import Layout
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
 
 if TYPE_CHECKING:
     from maintenance.workspace.sql_target import SqlTarget, Staging
+
+
+_FEW = 64
+"""Rows of one call that are staged as numbers."""
+
+_LARGEST = (1 << 63) - 1
+"""The least of 64 bits may stand for NULL."""
 
 
 class Changeable(Protocol):
@@ -52,7 +62,12 @@ class Changeable(Protocol):
 
     def time_code(self, moment: Any) -> int: ...
 
+    @property
+    def layout(self) -> Layout | None: ...
+
     def commit(self, transaction: Transaction, buffers: Mapping[str, WriteBuffer]) -> None: ...
+
+    def commit_numbers(self, transaction: Transaction, rows: Sequence[int], layout: Layout) -> bool: ...
 
 
 class _Outcome:
@@ -83,27 +98,66 @@ class Transaction:
     def __init__(self, workspace: Changeable) -> None:
         self._workspace = workspace
         self._buffers: dict[str, WriteBuffer] = {}
-        self.clockwork = Clockwork()
+        self._layout = workspace.layout
+        self._numbers: list[int] = []
+        """What is staged as numbers, before all that the buffers have: as :meth:`Machine.commit` takes it."""
+        self.piece: Piece | None = None
+        """Of the machine's log, where that has the commit or was asked to."""
         self._target: SqlTarget | None = None
-        self._lease: Lease | None = workspace.domains.collector.lease()  # for the codes of what is staged
-        self._open = True
+        self._lease: Lease | None = None
+        self._changes: Changes | None = None
+        self._stats: TransactionStats | None = None
+        self.subscriber_errors: list[tuple[str, Exception]] = []
         self._outcome = _Outcome(
             "the transaction is not committed yet: leave its with block, or call commit()"
         )
-        self._nothing: object = Outstanding("changes and figures", self._outcome)
-        self.changes = cast(Changes, self._nothing)  # whoever commits sets both
-        self.stats = cast(TransactionStats, self._nothing)
-        self.subscriber_errors: list[tuple[str, Exception]] = []
+        self._open = True
 
-    @interruptible()
+    @cached_property
+    def clockwork(self) -> Clockwork:
+        """What is said of time."""
+        return Clockwork()
+
+    @property
+    def changes(self) -> Changes:
+        self._read_piece()
+        return cast(Changes, self._nothing) if self._changes is None else self._changes
+
+    @changes.setter
+    def changes(self, changes: Changes) -> None:
+        self._changes = changes
+
+    @property
+    def stats(self) -> TransactionStats:
+        self._read_piece()
+        return cast(TransactionStats, self._nothing) if self._stats is None else self._stats
+
+    @stats.setter
+    def stats(self, stats: TransactionStats) -> None:
+        self._stats = stats
+
+    @property
+    def _nothing(self) -> object:
+        """What there is before the commit, and where there is none."""
+        return Outstanding("changes and figures", self._outcome)
+
+    def _read_piece(self) -> None:
+        if self._changes is None and self.piece is not None and self.piece.is_published:
+            self._stats, self._changes = self.piece.stats(), self.piece.changes()
+
+    @property
+    def _is_committed(self) -> bool:
+        return self._changes is not None or (self.piece is not None and self.piece.is_published)
+
     def insert(self, relation: str, source: Any) -> None:
         """Stage rows to insert, in any form that ``load`` takes; rows that are there are no change."""
-        self._stage(relation, source, 1)
+        if self._layout is None or not self._stage_numbers(relation, source, 1):
+            self._stage(relation, source, 1)
 
-    @interruptible()
     def erase(self, relation: str, source: Any) -> None:
         """Stage rows to erase; rows that are not there are no change."""
-        self._stage(relation, source, -1)
+        if self._layout is None or not self._stage_numbers(relation, source, -1):
+            self._stage(relation, source, -1)
 
     @interruptible()
     def apply(self, relation: str, zset: Any) -> None:
@@ -210,6 +264,9 @@ class Transaction:
         from maintenance.sql.changing import changed, selected
 
         if self._target is None:
+            self._leave_numbers()
+            if self._lease is None:
+                self._lease = self._workspace.domains.collector.lease()
             self._target = self._workspace.sql_target(self)
         if of in CHANGES:
             return changed(statement, of, self._target)
@@ -222,9 +279,12 @@ class Transaction:
     @property
     def changing(self) -> set[str]:
         """The relations of which changes are staged, and the heads that follow them."""
-        return self._workspace.followed(
-            [name for name, buffer in self._buffers.items() if buffer.staged_rows]
-        )
+        return self._workspace.followed(self._staged)
+
+    @property
+    def _staged(self) -> list[str]:
+        """The relations of which changes are staged."""
+        return [name for name, buffer in self.numbers_as_buffers().items() if buffer.staged_rows]
 
     def refuse_head(self, relation: str) -> None:
         """Raise ChangeError where a name is not that of a base relation."""
@@ -235,6 +295,52 @@ class Transaction:
         if self._target is not None:
             self._target.refuse_conflict(versions)
 
+    def _stage_numbers(self, relation: str, source: Any, weight: int) -> bool:
+        """Stage a few rows of whole numbers as they are; False where they are none, or too many."""
+        assert self._layout is not None
+        known = self._layout.staged.get(relation) if type(relation) is str else None
+        if known is None or not self._open or self._buffers or type(source) is not list or len(source) > _FEW:
+            return False
+        number, width, _ = known
+        staged = []
+        for row in source:
+            if type(row) is not tuple or len(row) != width:
+                return False
+            staged.append(number)
+            staged.append(weight)
+            for value in row:
+                if type(value) is not int or not -_LARGEST <= value <= _LARGEST:
+                    return False
+                staged.append(value)
+        self._numbers += staged
+        return True
+
+    def numbers_as_buffers(self) -> dict[str, WriteBuffer]:
+        """All that is staged, what is staged as numbers among it, in buffers."""
+        if not self._numbers:
+            return self._buffers
+        assert self._layout is not None
+        buffers: dict[str, WriteBuffer] = {}
+        rows: dict[str, list[list[int]]] = {}
+        names, at = self._layout.names, 0
+        while at < len(self._numbers):
+            name = names[self._numbers[at]]
+            width = self._layout.staged[name][1]
+            rows.setdefault(name, []).append(self._numbers[at + 1 : at + 2 + width])
+            at += 2 + width
+        for name, its in rows.items():
+            weights, *columns = np.array(its, np.int64).T
+            buffers[name] = WriteBuffer(self._layout.staged[name][2])
+            buffers[name].stage(np.array(columns), weights)
+        return buffers
+
+    def _leave_numbers(self) -> None:
+        """From now on all that is staged is in buffers."""
+        if self._layout is not None:
+            buffers, self._layout = self.numbers_as_buffers(), None
+            self._buffers = buffers
+
+    @interruptible()
     def _stage(self, relation: str, source: Any, weight: int) -> None:
         buffer, read = self._buffer(relation)
         columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
@@ -257,6 +363,9 @@ class Transaction:
     def _buffer(self, relation: str) -> tuple[WriteBuffer, Collection[int]]:
         """Where a relation's changes wait, and the columns of it that something reads."""
         self._refuse_ended()
+        self._leave_numbers()
+        if self._lease is None:  # for the codes of what is staged
+            self._lease = self._workspace.domains.collector.lease()
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
@@ -291,10 +400,12 @@ class Transaction:
         self._open = False
         self._outcome.text = "the transaction is being committed: wait for that"
         try:
-            self._workspace.commit(self, self._buffers)
+            if self._layout is None or not self._workspace.commit_numbers(self, self._numbers, self._layout):
+                self._leave_numbers()
+                self._workspace.commit(self, self._buffers)
         finally:
             self._lease = None
-            if self.changes is self._nothing:
+            if not self._is_committed:
                 self._outcome.text = (
                     "the commit failed, nothing changed: stage the changes in another transaction"
                 )
@@ -312,8 +423,7 @@ class Transaction:
 
     def refuse(self) -> None:
         """Forget the changes of a commit that could not be kept; called by who commits."""
-        self.changes = cast(Changes, self._nothing)
-        self.stats = cast(TransactionStats, self._nothing)
+        self._changes = self._stats = None
 
     def roll_back(self) -> None:
         """Drop what was staged; of one that is over nothing."""
@@ -324,8 +434,7 @@ class Transaction:
     def __del__(self) -> None:
         if not self._open:
             return
-        staged = [repr(name) for name, buffer in self._buffers.items() if buffer.staged_rows]
-        if staged:
+        if staged := [repr(name) for name in self._staged]:
             warnings.warn(
                 f"a transaction was dropped and its changes of {', '.join(staged)} with it: stage them in a"
                 " with block, or call commit() or roll_back()",

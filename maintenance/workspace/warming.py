@@ -59,6 +59,7 @@ def steps() -> Sequence[Callable[[], object]]:
         partial(_maintain, CLOSURE, "stages"),
         partial(_maintain, SHORTEST, "stages"),
         _batch,
+        _single_changes,
         _keyed,
         _sums,
         _thresholds,
@@ -91,6 +92,16 @@ def _batch() -> None:
     workspace.apply_many({"edge": rows})
     with workspace.transaction() as transaction:
         transaction.apply("edge", pa.table({"src": [7], "dst": [8], "weight": [1]}))
+    workspace.verify()
+
+
+def _single_changes() -> None:
+    workspace = Workspace(single_changes="machine")
+    workspace.load("edge", EDGES, columns=["src", "dst"])
+    workspace.install(f"{TRIANGLES} far[a] = sum(c) <- edge(a, b), edge(b, c).", "delta")
+    for source in range(12):
+        with workspace.transaction() as transaction:
+            transaction.insert("edge", [(source, 5)])
     workspace.verify()
 
 

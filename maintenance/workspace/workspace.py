@@ -31,6 +31,7 @@ from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
+from lftj.process import debug
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
 from lftj.rewriting.guard import MayNotFit
@@ -49,6 +50,8 @@ from maintenance.explanation import StrataText, explain_head, explain_strata, ex
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.keeping import RECORD_GAP
 from maintenance.heads.strategies import DEFAULT
+from maintenance.machine.machine import Machine
+from maintenance.machine.program import Layout
 from maintenance.store.disk import Disk
 from maintenance.triggers import triggers
 from maintenance.workspace.batch import Applied, BatchCommit
@@ -120,12 +123,16 @@ class Workspace(Operators):
         record_gap: int = RECORD_GAP,
         feed_bytes: int = FEED_BYTES,
         view_bytes: int | None = None,
+        single_changes: Literal["general", "machine"] = "general",
     ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         state = State(budgets=budgets, view_bytes=view_bytes)
         self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
+        if single_changes == "machine":
+            self._published.machine = Machine(self._published)
+            self._published.machine.checks = debug.enabled
         self._record_gap = record_gap
         self._folder: Folder | None = None
 
@@ -365,6 +372,21 @@ class Workspace(Operators):
         has the changes then.
         """
         self._commit(transaction, lambda state: Commit(transaction, state, buffers))
+        machine = self._published.machine
+        if machine is not None and machine.layout is None:
+            with self._published.lock:
+                machine.noticed(sum(buffer.staged_rows for buffer in buffers.values()))
+
+    @property
+    def layout(self) -> Layout | None:
+        """How a transaction may stage rows as numbers; None where none may be."""
+        machine = self._published.machine
+        return None if machine is None else machine.layout
+
+    def commit_numbers(self, transaction: Transaction, rows: Sequence[int], layout: Layout) -> bool:
+        """Commit what is staged as numbers; False: nothing was done, and it has to go the general way."""
+        machine = self._published.machine
+        return machine is not None and machine.commit(transaction, rows, layout)
 
     def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
         """Commit, and where views can't, do it again: with partial sums of 128 bits, or without views."""

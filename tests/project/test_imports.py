@@ -50,7 +50,7 @@ HOUSE = {
     "maintenance": """
         shell  .  streams
         workspace
-        sql
+        machine  sql
         triggers
         durable  event_time  explanation  image
         store  heads

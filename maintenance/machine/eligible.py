@@ -1,0 +1,93 @@
+"""Which relations and heads the commit machine takes, and of the others why not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from lftj.language.syntax import Aggregate
+from lftj.values.schema import Schema
+from maintenance.groups.whole_sums import WholeSums
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.rule_body import RuleBody
+from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.strategy import Versions
+
+
+def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[str, str]:
+    """By relation and head why it does not go by the machine, of those that don't.
+
+    A head does where all heads that read it do, a base relation likewise.
+    """
+    functions = {name for name, head in heads.items() if head.schema.functional}
+    found = {name: why for name, head in heads.items() if (why := refusal_of_head(head, functions))}
+    for name, version in versions.items():
+        if name not in heads and (why := refusal_of_schema(version.schema)):
+            found[name] = why
+    for name, head in reversed(list(heads.items())):
+        if name in found:
+            for read in head.reads:
+                found.setdefault(read, f"{name!r}, which reads it, does not: {found[name]}")
+    return found
+
+
+def refusal_of_schema(schema: Schema) -> str | None:
+    """Why rows of a base relation are not staged as numbers, if so."""
+    if schema.wide:
+        return "it is wide"
+    if schema.bag:
+        return "it is a bag"
+    if schema.stream is not None:
+        return "it is a stream"
+    if schema.key:
+        return "it has a key"
+    return None if schema.is_whole else "a column is not int64"
+
+
+def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | None:
+    """Why a head can't be stepped by the machine, if so.  ``functions``: heads of one value per key."""
+    if head.component:
+        return "it depends on itself"
+    if head.schema.bag or head.schema.wide:
+        return "it is a bag"
+    if head.schema.dictionaries:
+        return "a column has a dictionary"
+    if not head.reads_as_functions <= set(functions):
+        return "it reads as a function what may have two values of one key"
+    if head._checks_values:
+        return "two values of one key are possible"
+    if head.choice is not None:
+        return "its strategy is auto"
+    if len(head.sources) == 1 and isinstance(head.sources[0], AggregateSource):
+        return _refusal_of_aggregate(head.sources[0])
+    for source in head.sources:
+        if type(source) is not SetSource:
+            return "an aggregate among several rules, a window, or evaluated whole"
+        if why := _refusal_of_bodies(source.bodies):
+            return why
+    return None
+
+
+def _refusal_of_aggregate(source: AggregateSource) -> str | None:
+    call = source._sharer.head.value
+    assert isinstance(call, Aggregate)
+    accumulator = source._groups._accumulator
+    counted = call.function == "count" and accumulator is None
+    if not (counted or (call.function == "sum" and type(accumulator) is WholeSums)):
+        return f"an aggregate {call.function}, other than count and sum of whole numbers"
+    if source._intermediate._support is not None:
+        return "several alternatives"
+    if source._sharer._scale is not None:
+        return "a sum of decimals"
+    return _refusal_of_bodies(source._intermediate.bodies)
+
+
+def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
+    for body in bodies:
+        if type(body) is not RuleBody or len(body.searches) != 1 or type(body.searches[0]) is not DeltaBody:
+            return "a body that is not kept by one search under delta"
+        if not body._always_passes:
+            return "a test beside the rows"
+        if not body.lowered.finishes_in_search:
+            return "something is computed on the rows"
+    return None

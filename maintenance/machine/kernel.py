@@ -1,0 +1,396 @@
+"""The commit machine's kernel: one transaction, from what is staged to what is published.
+
+Specification: docs/design/commits.md.
+
+Invariants
+
+1. Nothing that is published changes before all ops are through: each writes beside it.  Where one can't go on
+   what it has written is forgotten, and new groups are taken off again.
+2. What follows them can't fail, and no Python runs within it: the log's end and the sides of the indices
+   change in one call.
+
+Cost: O(ops), and what a change takes in each: a path test per binding, a look-up per row and index.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from indices.array_views import view_of
+from indices.compiled import kernel, part
+from indices.keys import KEY_MIN
+from indices.records import WORD
+from lftj.memory import view
+from lftj.search.records import STATUS_DONE
+from lftj.search.regions.weighted import Progress, Term, _search_all, progress_at
+from lftj.storage.net_weights import net_weights
+from lftj.storage.row_table import _take_off
+from lftj.storage.signed_rows import _net
+from lftj.storage.support import crossing
+from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
+from maintenance.groups.grouped import _difference, _open_groups
+from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
+from maintenance.machine.layers import branches, memory_of, publish_index, step_index
+from maintenance.machine.records import (
+    DONE,
+    GROUP,
+    JOIN,
+    LEFT,
+    NET,
+    PROJECT,
+    ROOM,
+    STEP,
+    TO_FOLD,
+    Block,
+    block_at,
+    group_at,
+    join_at,
+    layered_at,
+    net_at,
+    program_at,
+    project_at,
+    relation_at,
+    step_at,
+)
+
+view_u32 = view_of(np.uint32)
+
+BLOCK = Block.LENGTH
+PROGRESS = Progress.LENGTH
+TERM_ITEMS = Term.LENGTH
+HEAD = 1  # of a transaction's piece of the log: its length
+
+
+@kernel(makes_arrays=True)
+def commit(where):
+    """Do what is staged, or nothing; a status.  where: the address of a Program."""
+    program = program_at(where)
+    begin(program)
+    status = DONE
+    for op in view(program.ops, program.n_ops):
+        code = view(op, 1)[0]
+        if code == NET:
+            status = net_staged(program, relation_at(net_at(op).relation))
+        elif code == STEP:
+            status = step_index(step_at(op).index)
+        elif code == JOIN:
+            status = join(program, join_at(op))
+        elif code == PROJECT:
+            status = project(program, project_at(op))
+        else:
+            status = group(program, group_at(op))
+        if status != DONE:
+            break
+    if status == DONE and program.log_end + length_of(program) > program.log_room:
+        status = ROOM
+    if status != DONE:
+        begin(program)
+        return status
+    return publish(program)
+
+
+@part(makes_arrays=True)
+def begin(program):
+    """Forget what a commit has written that was not published."""
+    program.collected = 0
+    for where in view(program.relations, program.n_relations):
+        relation = relation_at(where)
+        relation.changed = relation.touched = relation.staged = relation.opens = relation.nexts = 0
+        relation.seeks = relation.failed = relation.surgeries = relation.regions = 0
+    for where in view(program.indexes, program.n_indexes):
+        layered_at(where).next_is_b = layered_at(where).is_b
+    for op in view(program.ops, program.n_ops):
+        if view(op, 1)[0] == GROUP:
+            its = group_at(op)
+            its.n_staged = its.came = its.more = 0
+            kept = view(its.totals, 1)[0]
+            if view(its.slots, 1)[0] > kept:
+                _take_off(table_of(its), kept)
+
+
+@part(makes_arrays=True)
+def table_of(its):
+    """The table of a GROUP's groups (:data:`lftj.storage.row_table.Rows`)."""
+    stored = view(its.stored, its.n_keys * its.room).reshape((its.n_keys, its.room))
+    return stored, view_u32(its.places, its.n_places), view(its.slots, 1)
+
+
+@part(makes_arrays=True)
+def take(relation, rows, weights):
+    """Let these be a relation's change; LEFT where there are too many.  rows: int64 (arity, n)."""
+    n, room = len(weights), relation.room
+    if n > room:
+        return LEFT
+    columns, kept = view(relation.rows, relation.arity * room), view(relation.weights, n)
+    for column in range(relation.arity):
+        for row in range(n):
+            columns[column * room + row] = rows[column, row]
+    for row in range(n):
+        kept[row] = weights[row]
+    relation.changed = n
+    return DONE
+
+
+# -- ops -----------------------------------------------------------------------------------------------
+
+
+@part(makes_arrays=True)
+def net_staged(program, relation):
+    """NET: the tuples that come and go with what is staged, as :func:`lftj.storage.net_weights.changing`."""
+    staged, numbers = view(program.staged, program.n_staged), view(program.relations, program.n_relations)
+    at, n = np.int64(0), np.int64(0)
+    while at < len(staged):
+        n += staged[at] == relation.number
+        at += 2 + relation_at(numbers[staged[at]]).arity
+    if n == 0:
+        return DONE
+    relation.touched, relation.staged = 1, n
+    rows, weights = np.empty((relation.arity, n), np.int64), np.empty(n, np.int64)
+    at, n = np.int64(0), np.int64(0)
+    while at < len(staged):
+        if staged[at] == relation.number:
+            weights[n] = staged[at + 1]
+            for column in range(relation.arity):
+                rows[column, n] = staged[at + 2 + column]
+            n += 1
+        at += 2 + relation_at(numbers[staged[at]]).arity
+    if n > 1:
+        rows, weights = _net(rows, weights)
+        n = np.int64(len(weights))
+    primary = layered_at(relation.primary)
+    order = view(primary.order, relation.arity)
+    path, held = np.empty((relation.arity, n), np.int64), np.empty((relation.arity, n), np.int64)
+    for level in range(relation.arity):
+        for row in range(n):
+            path[level, row] = rows[order[level], row]
+    net_weights(memory_of(primary, primary.is_b), path, held)
+    kept = 0
+    for row in range(n):
+        if (held[-1, row] > 0) != (weights[row] > 0):
+            for column in range(relation.arity):
+                rows[column, kept] = rows[column, row]
+            weights[kept] = 1 if weights[row] > 0 else -1
+            kept += 1
+    return take(relation, rows, weights[:kept])
+
+
+@part(makes_arrays=True)
+def join(program, op):
+    """JOIN: collect the rows of a delta rule's terms below the branches of one relation's change."""
+    relation, head = relation_at(op.relation), relation_at(op.head)
+    if relation.changed == 0:
+        return DONE
+    head.touched = 1
+    bindings, weights = branches(op)
+    if len(weights) == 0:
+        return DONE
+    head.surgeries += len(weights) * max(1, op.n_searched)
+    if op.n_searched == 0:
+        for row in range(len(weights)):
+            weights[row] *= op.sign
+        return collect(program, bindings, weights, op)
+    memories, uses = view(op.memories, op.n_memories), view(op.uses, 2 * op.n_memories)
+    for number in range(op.n_memories):
+        index = layered_at(uses[2 * number])
+        memories[number] = memory_of(index, index.next_is_b if uses[2 * number + 1] else index.is_b)
+    counted = np.zeros(PROGRESS, np.int64)
+    terms = view(op.terms, op.n_terms * TERM_ITEMS).reshape((op.n_terms, TERM_ITEMS))
+    buffer = view(op.buffer, op.n_buffer)
+    found, found_weights, status = _search_all(
+        terms, op.listed, memories, bindings, weights, buffer, program.budget, counted
+    )
+    progress = progress_at(counted.ctypes.data)
+    head.opens += progress.opens
+    head.nexts += progress.nexts
+    head.seeks += progress.seeks
+    head.failed += progress.failed
+    head.regions += len(weights) * op.n_searched
+    if status != STATUS_DONE:
+        return LEFT
+    return collect(program, found, found_weights, op)
+
+
+@part
+def collect(program, rows, weights, op):
+    """Put rows to those collected, their columns as the head has them; LEFT where there are too many."""
+    n, at, room = len(weights), program.collected, program.room
+    if at + n > room:
+        return LEFT
+    places = view(op.places, op.columns)
+    columns, kept = view(program.rows, op.columns * room), view(program.weights, room)
+    for column in range(op.columns):
+        for row in range(n):
+            columns[column * room + at + row] = rows[places[column], row]
+    for row in range(n):
+        kept[at + row] = weights[row]
+    program.collected = at + n
+    return DONE
+
+
+@part(makes_arrays=True)
+def collected(program, n_columns):
+    """The net rows of those collected, which are none then: int64 (columns, n), and weights."""
+    n, room = program.collected, program.room
+    columns, given = view(program.rows, n_columns * room), view(program.weights, n)
+    rows, weights = np.empty((n_columns, n), np.int64), np.empty(n, np.int64)
+    for column in range(n_columns):
+        for row in range(n):
+            rows[column, row] = columns[column * room + row]
+    for row in range(n):
+        weights[row] = given[row]
+    program.collected = 0
+    if n > 1:
+        rows, weights = _net(rows, weights)
+    return rows, weights
+
+
+@part(makes_arrays=True)
+def project(program, op):
+    """PROJECT: the tuples that come and go with what is collected, where supports are counted by these."""
+    head = relation_at(op.head)
+    if program.collected == 0:
+        return DONE
+    rows, weights = collected(program, head.arity)
+    if op.supports == 0:
+        return take(head, rows, weights)
+    supports = relation_at(op.supports)
+    if take(supports, rows, weights) != DONE:
+        return LEFT
+    index = layered_at(supports.primary)
+    n = len(weights)
+    held, before, after = np.empty((head.arity, n), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    net_weights(memory_of(index, index.is_b), rows, held)
+    for row in range(n):
+        before[row], after[row] = held[-1, row], held[-1, row] + weights[row]
+        if after[row] < 0:
+            return LEFT
+    crossed, before, after = crossing(rows, before, after, np.int64(1))
+    signs = np.empty(len(before), np.int64)
+    for row in range(len(signs)):
+        signs[row] = 1 if after[row] > before[row] else -1
+    return take(head, crossed, signs)
+
+
+@part(makes_arrays=True)
+def group(program, op):
+    """GROUP: the values that come and go with what is collected; groups and sums are staged."""
+    if program.collected == 0:
+        return DONE
+    head = relation_at(op.head)
+    rows, weights = collected(program, op.columns)
+    if len(weights) == 0:
+        return DONE
+    assignments = float(view(op.totals, 3)[2])
+    for row in range(len(weights)):
+        assignments += abs(float(weights[row]))
+    if assignments >= MOST_ASSIGNMENTS:
+        return LEFT
+    if view(op.slots, 1)[0] + len(weights) > min(op.n_counts, op.room):
+        return ROOM
+    counts, values = view(op.counts, op.n_counts), view(op.values, op.n_counts)
+    keys, offsets, groups, came, more = _open_groups(rows, weights, op.n_keys, table_of(op), counts)
+    n = groups.shape[1]
+    if n == 0:
+        return ROOM
+    if n > op.staged_room:
+        return LEFT
+    new_values = groups[2]
+    if op.sums != 0:
+        stored = view_u32(op.sums, op.n_counts * WORDS).reshape((op.n_counts, WORDS))
+        sums, new_values, fits = _added(stored, groups[0], rows[op.n_keys], weights, offsets, _CARRY_ROWS)
+        if not fits:
+            return LEFT
+        staged_sums = view_u32(op.staged_sums, n * WORDS)
+        for its in range(n):
+            if groups[2, its] > 0 and new_values[its] == KEY_MIN:
+                return LEFT
+            for word in range(WORDS):
+                staged_sums[its * WORDS + word] = sums[its, word]
+    staged = view(op.staged, 3 * op.staged_room)
+    for its in range(n):
+        staged[its], staged[op.staged_room + its] = groups[0, its], groups[2, its]
+        staged[2 * op.staged_room + its] = new_values[its]
+    op.n_staged, op.came, op.more = n, came, more
+    changed, signs = _difference(keys, groups[0], values, groups[1], groups[2], new_values)
+    return take(head, changed, signs)
+
+
+# -- publishing ----------------------------------------------------------------------------------------
+
+
+@part
+def length_of(program):
+    """Items of the log that the commit takes."""
+    length = np.int64(HEAD)
+    for where in view(program.relations, program.n_relations):
+        relation = relation_at(where)
+        if relation.touched:
+            length += BLOCK + relation.changed * (relation.arity + 1)
+    return length
+
+
+@part(makes_arrays=True)
+def publish(program):
+    """Let what was written be what is read; DONE, or TO_FOLD."""
+    status, changes = DONE, False
+    for op in view(program.ops, program.n_ops):
+        if view(op, 1)[0] == GROUP:
+            publish_groups(group_at(op))
+    for where in view(program.indexes, program.n_indexes):
+        if layered_at(where).next_is_b != layered_at(where).is_b:
+            changes = True
+            if not publish_index(where):
+                status = TO_FOLD
+    start = program.log_end
+    at = start + HEAD
+    for where in view(program.relations, program.n_relations):
+        relation = relation_at(where)
+        if relation.touched:
+            at = write_block(program, relation, at)
+    view(program.log, at)[start] = at - start
+    program.log_end = at
+    program.commits += changes
+    return status
+
+
+@part
+def publish_groups(op):
+    """Write the counts, values and sums of groups that are staged."""
+    n, room = op.n_staged, op.staged_room
+    totals = view(op.totals, 3)
+    totals[0] = view(op.slots, 1)[0]
+    totals[1] += op.came
+    totals[2] += op.more
+    staged, counts, values = (
+        view(op.staged, 3 * room),
+        view(op.counts, op.n_counts),
+        view(op.values, op.n_counts),
+    )
+    for its in range(n):
+        counts[staged[its]], values[staged[its]] = staged[room + its], staged[2 * room + its]
+    if op.sums != 0:
+        sums, staged_sums = view_u32(op.sums, op.n_counts * WORDS), view_u32(op.staged_sums, n * WORDS)
+        for its in range(n):
+            for word in range(WORDS):
+                sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]
+
+
+@part
+def write_block(program, relation, at):
+    """Write a relation's change to the log, and what it took; the item behind it."""
+    n, room = relation.changed, relation.room
+    where = program.log + at * WORD
+    block = block_at(where)
+    block.relation, block.rows, block.staged = relation.number, n, relation.staged
+    block.opens, block.nexts, block.seeks = relation.opens, relation.nexts, relation.seeks
+    block.failed, block.surgeries, block.regions = relation.failed, relation.surgeries, relation.regions
+    items = view(where + BLOCK * WORD, n * (relation.arity + 1))
+    columns, weights = view(relation.rows, relation.arity * room), view(relation.weights, n)
+    for column in range(relation.arity):
+        for row in range(n):
+            items[column * n + row] = columns[column * room + row]
+    for row in range(n):
+        items[relation.arity * n + row] = weights[row]
+    return at + BLOCK + n * (relation.arity + 1)

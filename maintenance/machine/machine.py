@@ -1,0 +1,244 @@
+"""The commit machine of one workspace: who is in, and when it runs (docs/design/commits.md).
+
+Invariants
+
+1. What is published is the versions that the program was bound to, and its layers.  They are *folded* into
+   versions by whoever asks for the state: nobody sees another one than the last commit's.
+2. One assignment ends what the layers say: that of a state which is not the one that the program is bound to.
+3. What the machine does not do it leaves as it was, and says so; the general way follows.
+
+Cost: a program is made when some transactions in a row could have gone by it, and bound anew behind whatever
+else changed the state.  Where that comes often, more and more transactions go the general way before.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from indices.compiled import load_kernels
+from lftj.values.schema import Schema
+from maintenance.changes.change import Change
+from maintenance.heads.stratum import Strata
+from maintenance.machine.eligible import refusals
+from maintenance.machine.kernel import commit
+from maintenance.machine.piece import Piece
+from maintenance.machine.program import (
+    COMMITS,
+    LOG_END,
+    N_STAGED,
+    STAGED,
+    Layout,
+    MachineProgram,
+)
+from maintenance.machine.records import DONE, FULL, LEFT, ROOM, TO_FOLD
+from maintenance.machine.structures import SIZES, Sizes
+from maintenance.strategies.strategy import Versions
+
+FEWEST = 4
+"""Transactions go the general way before a program is made or bound."""
+
+MOST = 1 << 10
+"""So many where it was of no use."""
+
+
+class State(Protocol):
+    """All that a workspace is at one moment: :class:`~maintenance.workspace.state.State`."""
+
+    @property
+    def versions(self) -> Versions: ...
+
+    @property
+    def strata(self) -> Strata: ...
+
+    @property
+    def shown(self) -> Mapping[str, Schema]: ...
+
+    @property
+    def takes_single_changes(self) -> bool: ...
+
+
+class Committed(Protocol):
+    """A transaction: where it finds what it did."""
+
+    piece: Piece | None
+
+
+class Host(Protocol):
+    """Whose machine it is: :class:`~maintenance.workspace.published.Published`."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]: ...
+
+    @property
+    def as_bound(self) -> State:
+        """The state that is published, without what the machine did since."""
+
+    @property
+    def takes_single_changes(self) -> bool:
+        """Whether nobody has to hear of each commit, and no journal does."""
+
+    def fold(self, versions: Versions, commits: int, seconds: float) -> None:
+        """Publish these versions, so many commits behind the state."""
+
+    def reference(self, transaction: Any, versions: Versions) -> Mapping[str, Change] | None:
+        """What the general way makes of a transaction over these versions; nothing is changed by it."""
+
+
+class Machine:
+    """One workspace's."""
+
+    def __init__(self, host: Host, sizes: Sizes = SIZES) -> None:
+        self._host = host
+        self.sizes = sizes
+        self.layout: Layout | None = None
+        """By which rows may be staged as numbers; None where there is no program."""
+        self._program: MachineProgram | None = None
+        self._bound: State | None = None
+        self._wait, self._waited = FEWEST, 0
+        self._done = 0  # commits since the program was bound for the last time, other than by folding
+        self._seconds = 0.0  # of those not folded
+        self.checks = False
+        """Whether each transaction is done the general way, too, and compared."""
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether something was committed that the state does not have."""
+        program = self._program
+        return program is not None and self._bound is self._host.as_bound and program.header[COMMITS] > 0
+
+    def refusals(self, state: State) -> Mapping[str, str]:
+        """By relation and head why it does not go by the machine, as far as that is so."""
+        return refusals(state.versions, state.strata.heads)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of layers and buffers."""
+        return 0 if self._program is None else self._program.memory_bytes
+
+    # -- who is in --------------------------------------------------------------------------------
+
+    def noticed(self, n_rows: int) -> None:
+        """A transaction of so many rows went the general way, when there was no program; under the lock."""
+        self._waited = self._waited + 1 if n_rows <= STAGED // 16 else 0
+        if self._waited >= self._wait and self._host.takes_single_changes:
+            self._waited = 0
+            self._make()
+
+    def _make(self) -> None:
+        state = self._host.as_bound
+        program = self._program
+        if not state.takes_single_changes or (program and program.is_of(state.versions, state.strata)):
+            return
+        program = MachineProgram(state.versions, state.strata, state.shown, self.sizes)
+        load_kernels(lambda module: module.startswith("maintenance.machine."))
+        self._bound, self._program = None, program
+        self.layout = program.layout if program.layout.staged else None
+
+    def _bind(self) -> bool:
+        """Let the program go on from the state; whether it can."""
+        state, program = self._host.as_bound, self._program
+        self._bound = None
+        if program is None or not state.takes_single_changes:
+            return False
+        if not program.is_of(state.versions, state.strata):
+            self.layout, self._program = None, None
+            return False
+        if not program.bind(state.versions):
+            return False
+        self._bound = state
+        return True
+
+    def _is_in(self) -> bool:
+        """Whether the program is bound; where others changed the state, after some transactions."""
+        if self._bound is self._host.as_bound:
+            return True
+        if self._waited == 0:
+            self._wait = FEWEST if self._done >= 2 * FEWEST else min(MOST, 2 * self._wait)
+        self._waited += 1
+        if self._waited < self._wait:
+            return False
+        self._waited = self._done = 0
+        return self._bind()
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    def commit(self, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
+        """Commit what is staged as numbers; False: nothing was done, it has to go the general way.
+
+        ``rows``: by row the relation's number, 1 or -1, and the values.
+        """
+        n_items = len(rows)
+        host = self._host
+        with host.lock:
+            if layout is not self.layout or n_items > STAGED or not host.takes_single_changes:
+                return False
+            if not self._is_in():
+                return False
+            started = time.perf_counter()
+            program = self._program
+            assert program is not None
+            struct.pack_into(f"{n_items}q", program.stage, 0, *rows)
+            program.header[N_STAGED] = n_items
+            status = self._run(transaction, program)
+            if status in (FULL, ROOM):
+                if program.header[LOG_END] * 2 > self.sizes.log:
+                    program.new_log()
+                    status = self._run(transaction, program)
+                if status in (FULL, ROOM):
+                    self.fold()
+                    status = self._run(transaction, program) if self._bind() else LEFT
+            if status not in (DONE, TO_FOLD):
+                transaction.piece = None
+                return False
+            self._done += 1
+            seconds = time.perf_counter() - started
+            self._seconds += seconds
+            assert transaction.piece is not None
+            transaction.piece.seconds = seconds
+            if status == TO_FOLD:
+                self.fold()
+                self._bind()
+            return True
+
+    def _run(self, transaction: Committed, program: MachineProgram) -> int:
+        """A status; published or not is said by the log, where the transaction looks."""
+        expected = self._expected(transaction, program) if self.checks else None
+        piece = transaction.piece = Piece(program.log, program.header[LOG_END], program.layout)
+        status: int = commit(program.address)
+        if self.checks and status in (DONE, TO_FOLD):
+            _compare(piece.changed(), expected)
+        return status
+
+    def _expected(self, transaction: Committed, program: MachineProgram) -> Mapping[str, Change] | None:
+        versions = program.folded(self._host.as_bound.versions)
+        program.settle()
+        return self._host.reference(transaction, versions)
+
+    def fold(self) -> None:
+        """Let the state have all that was committed."""
+        host = self._host
+        with host.lock:
+            program = self._program
+            if program is None or not self.is_ahead:
+                return
+            versions, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
+            program.settle()
+            seconds, self._seconds = self._seconds, 0.0
+            host.fold(versions, commits, seconds)
+            for head in program.heads.values():
+                head.tidy(versions)
+
+
+def _compare(found: Mapping[str, Change], expected: Mapping[str, Change] | None) -> None:
+    """Raise AssertionError where the changes of a transaction are not those of the general way."""
+    assert expected is not None, "the general way refuses what the machine has done"
+    assert found.keys() == expected.keys(), f"{found.keys()} changed, not {expected.keys()}"
+    for name, change in found.items():
+        one, other = (
+            [list(map(int, c)) for c in (*each.columns, each.weights)] for each in (change, expected[name])
+        )
+        assert one == other, f"{name}: {one}, the general way gives {other}"

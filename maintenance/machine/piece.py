@@ -1,0 +1,76 @@
+"""What one transaction did, read from the machine's log when somebody asks.
+
+Invariants
+
+1. The log is only written behind its end; an item that says how long a piece is is 0 until that is published.
+2. A piece is decoded when it is first asked for; all that it needs it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maintenance.changes.change import Change
+from maintenance.changes.coded_changes import CodedChanges
+from maintenance.changes.head_changes import Changes
+from maintenance.machine.program import Layout
+from maintenance.machine.records import Block
+from maintenance.stats import RuleStats, TransactionStats
+
+
+class Piece:
+    """Of a log from an item on."""
+
+    __slots__ = ("_layout", "_log", "_start", "seconds")
+
+    def __init__(self, log: np.ndarray, start: int, layout: Layout) -> None:
+        self._log, self._start, self._layout = log, start, layout
+        self.seconds = 0.0
+
+    @property
+    def is_published(self) -> bool:
+        return bool(self._log[self._start])
+
+    def _blocks(self) -> Iterator[tuple[str, Block, Change]]:
+        log, at = self._log, self._start + 1
+        end = self._start + int(log[self._start])
+        while at < end:
+            block = Block.view(log, at)
+            n, arity = int(block.rows), self._layout.arities[int(block.relation)]
+            at += Block.LENGTH
+            items = log[at : at + n * (arity + 1)].reshape(arity + 1, n).copy()
+            yield self._layout.names[int(block.relation)], block, Change(items[:-1], items[-1])
+            at += n * (arity + 1)
+
+    def changed(self) -> dict[str, Change]:
+        """The changes of all relations and heads that changed."""
+        return {name: change for name, _, change in self._blocks() if len(change)}
+
+    def changes(self) -> Changes:
+        """For ``tx.changes``."""
+        shown = self._layout.shown
+        changed = {name: change for name, change in self.changed().items() if name in shown}
+        return Changes(tuple(shown), CodedChanges(shown, changed))
+
+    def stats(self) -> TransactionStats:
+        """For ``tx.stats``."""
+        layout = self._layout
+        stats = TransactionStats(strategies=dict(layout.strategies), seconds=self.seconds, fast=1)
+        for name, block, change in self._blocks():
+            if name in layout.staged:
+                inserted = int(np.count_nonzero(change.weights > 0))
+                stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
+                stats.no_changes[name] = int(block.staged) - len(change)
+            else:
+                stats.rules[name] = _figures(layout.strategies[name], block)
+        return stats
+
+
+def _figures(strategy: str, block: Block) -> RuleStats:
+    figures = RuleStats(strategy, head_changes=int(block.rows))
+    figures.opens, figures.nexts, figures.seeks = int(block.opens), int(block.nexts), int(block.seeks)
+    figures.empty_regions, figures.surgeries = int(block.failed), int(block.surgeries)
+    figures.regions = int(block.regions)
+    return figures

@@ -1,0 +1,304 @@
+"""A program of the commit machine, made of heads that are installed (:mod:`maintenance.machine.records`).
+
+Invariants
+
+1. What it reads are the versions that :meth:`MachineProgram.bind` got last, and the layers, which have all
+   that came since.
+2. All addresses are of arrays that it keeps, or that the heads keep and do not replace while it is bound.
+
+Memory: `Sizes.layer_bytes` for each index of a relation that may change, `Sizes.rows` rows of each of these
+relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.memory import address
+from lftj.storage.catalog import IndexKey, IndexUse, Side
+from lftj.storage.relation_version import RelationVersion
+from lftj.storage.runs import MAX_RUNS
+from lftj.values.schema import Schema
+from maintenance.heads.head import MaintainedHead
+from maintenance.heads.rule_body import RuleBody
+from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
+from maintenance.heads.stratum import Strata
+from maintenance.machine import records
+from maintenance.machine.eligible import refusals
+from maintenance.machine.records import Join, Net, Program, Project, Relation, Step
+from maintenance.machine.structures import Groups, Layers, Sizes, Supports
+from maintenance.strategies.strategy import Versions
+
+STAGED = 1 << 10
+"""Items that a transaction may stage."""
+
+N_STAGED, LOG_END, COMMITS = map(Program.place, ("n_staged", "log_end", "commits"))
+"""Of the header."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a transaction has to know to stage rows as numbers, and to read what they did.
+
+    ``staged``: by relation its number, how many columns it has, and its schema.
+    """
+
+    staged: Mapping[str, tuple[int, int, Schema]]
+    names: Sequence[str]
+    arities: Sequence[int]
+    shown: Mapping[str, Schema]
+    strategies: Mapping[str, str]
+
+
+class MachineProgram:
+    """One program, over one set of relations and heads."""
+
+    def __init__(self, versions: Versions, strata: Strata, shown: Mapping[str, Schema], sizes: Sizes) -> None:
+        heads = strata.heads
+        self.sizes = sizes
+        self._strata = strata
+        self._known = [version.schema for version in versions.values()]  # kept: they are known by identity
+        self._schemas = {name: id(version.schema) for name, version in versions.items()}
+        self.refusals = refusals(versions, heads)
+        self.heads = {name: head for name, head in heads.items() if name not in self.refusals}
+        self._keep: list[np.ndarray] = []
+        self._objects: list[object] = []
+        self._layers: dict[tuple[str, IndexKey], Layers] = {}
+        self._supports: list[Supports] = []
+        self._groups: list[Groups] = []
+        self._versions = versions
+        self._changing = [name for name in versions if name not in self.refusals]
+        self._records: list[Relation] = []
+        self._addresses: dict[str, int] = {}
+        for name in self._changing:
+            self._addresses[name] = self._add_relation(len(versions[name].schema.columns))
+        self._primaries = {name: self._layered(name, self._primary_key(name)) for name in self._changing}
+        for name in self._changing:
+            its = self._records[self._changing.index(name)]
+            its.primary = address(self._primaries[name].words)
+        self._ops: list[int] = []
+        self._compile()
+        words, stage = self._header(), np.zeros(STAGED, np.int64)
+        self._record = Program(words)
+        self._record.staged = address(stage)
+        self.address, self.header, self.stage = address(words), words.data, stage.data
+        self.log = np.zeros(0, np.int64)
+        self._versions = {}
+        base = [name for name in self._changing if name not in heads]
+        self.layout = Layout(
+            {
+                name: (self._changing.index(name), len(s.columns), s)
+                for name in base
+                if (s := versions[name].schema)
+            },
+            self._changing,
+            [int(record.arity) for record in self._records],
+            shown,
+            {name: head.strategy for name, head in heads.items()},
+        )
+
+    # -- making it --------------------------------------------------------------------------------
+
+    def _kept(self, items: Sequence[int] | np.ndarray) -> int:
+        """The address of int64 items, which stay there."""
+        self._keep.append(np.array(items, np.int64).reshape(-1))
+        return address(self._keep[-1])
+
+    def _add_relation(self, arity: int) -> int:
+        words, rows = np.zeros(Relation.LENGTH, np.int64), self.sizes.rows
+        its = Relation(words)
+        its.number, its.arity, its.room = len(self._records), arity, rows
+        its.rows, its.weights = self._kept(np.zeros(arity * rows)), self._kept(np.zeros(rows))
+        self._keep.append(words)
+        self._records.append(its)
+        return address(words)
+
+    def _primary_key(self, name: str) -> IndexKey:
+        return self._versions[name]._primary, ()
+
+    def _layered(self, name: str, key: IndexKey) -> Layers:
+        """An index in layers, made where it is not there yet."""
+        if (name, key) not in self._layers:
+            made = Layers(key, len(key[0]), self._addresses.get(name, 0), self.sizes, self._keep)
+            self._layers[name, key] = made
+        return self._layers[name, key]
+
+    def _op(self, words: Sequence[int]) -> None:
+        self._ops.append(self._kept(words))
+
+    def _compile(self) -> None:
+        joins = {name: self._joins_of(name, head) for name, head in self.heads.items()}
+        for name in self._changing:
+            if name not in self.heads:
+                self._op(Net.fields(code=records.NET, relation=self._addresses[name]))
+                self._step(name)
+        for name, head in self.heads.items():
+            self._ops += joins[name]
+            self._finish(name, head)
+            self._step(name)
+
+    def _step(self, name: str) -> None:
+        for (relation, _), layers in self._layers.items():
+            if relation == name:
+                self._op(Step.fields(code=records.STEP, index=address(layers.words)))
+
+    def _joins_of(self, name: str, head: MaintainedHead) -> list[int]:
+        """The JOINs of a head; after it all indices that they read are there."""
+        found = []
+        for source in head.sources:
+            assert isinstance(source, RuleSource)
+            if isinstance(source, AggregateSource):
+                bodies: Sequence[RuleBody] = source._intermediate.bodies
+                wanted: Sequence[str] = source._sharer.names
+            else:
+                assert isinstance(source, SetSource)
+                bodies, wanted = source.bodies, source._names
+            for body in bodies:
+                (search,) = body.searches
+                emitted = [body._emitted.index(each) for each in wanted]
+                places = [body._places[0][each] for each in emitted]
+                if body.lowered.empty:
+                    continue
+                for terms in search.terms._groups:  # type: ignore[attr-defined]
+                    if terms._relation in self._addresses:
+                        found.append(self._join(name, terms, places))
+        return found
+
+    def _join(self, name: str, terms, places: Sequence[int]) -> int:  # type: ignore[no-untyped-def]
+        searches, key, level = terms.searches, terms._key, terms._level
+        self._objects.append(searches)
+        relation = terms._relation
+        fields = {
+            "code": records.JOIN,
+            "relation": self._addresses[relation],
+            "head": self._addresses[name],
+            "order": self._kept(key[0]),
+            "levels": len(key[0]),
+            "equal": self._kept(key[1]),
+            "n_equal": len(key[1]),
+            "level": level,
+            "bound": terms._bound,
+            "n_searched": searches.n_searched,
+            "columns": len(places),
+        }
+        if level + 1 < len(key[0]):
+            fields["index"] = address(self._layered(relation, key).words)
+        if searches.n_searched:
+            uses = [self._use(use) for use in searches.uses]
+            fields |= {
+                "terms": address(searches._terms),
+                "n_terms": len(searches._terms),
+                "memories": self._kept(np.zeros(len(uses))),
+                "n_memories": len(uses),
+                "uses": self._kept([item for use in uses for item in use]),
+                "buffer": address(searches._buffer),
+                "n_buffer": len(searches._buffer),
+                "listed": len(searches.searches[0].places),
+                "places": self._kept(places),
+            }
+        else:
+            (only,) = searches.searches
+            fields |= {"sign": only.sign, "places": self._kept([only.places[place] for place in places])}
+        return self._kept(Join.fields(**fields))
+
+    def _use(self, use: IndexUse) -> tuple[int, int]:
+        return address(self._layered(use.relation, use.key).words), int(use.side is not Side.OLD)
+
+    def _finish(self, name: str, head: MaintainedHead) -> None:
+        where = self._addresses[name]
+        (source, *_) = head.sources
+        if isinstance(source, AggregateSource):
+            made = Groups(source._groups, len(source._sharer.names), where, self.sizes.rows)
+            self._groups.append(made)
+            self._ops.append(address(made.words))
+            return
+        supports = 0
+        if head.counts_support:
+            arity = head._support.kept.arity
+            supports = self._add_relation(arity)
+            layers = Layers((tuple(range(arity)), ()), arity, supports, self.sizes, self._keep)
+            self._records[-1].primary = address(layers.words)
+            self._supports.append(Supports(head, layers))
+        self._op(Project.fields(code=records.PROJECT, head=where, supports=supports))
+        if supports:
+            self._op(Step.fields(code=records.STEP, index=address(self._supports[-1].layers.words)))
+
+    def _header(self) -> np.ndarray:
+        indexes = [address(layers.words) for layers in self._every_layer]
+        columns = max((int(record.arity) for record in self._records), default=0) + 1
+        relations = [address(record._words) for record in self._records]
+        fields = Program.fields(
+            ops=self._kept(self._ops),
+            n_ops=len(self._ops),
+            relations=self._kept(relations),
+            n_relations=len(relations),
+            indexes=self._kept(indexes),
+            n_indexes=len(indexes),
+            rows=self._kept(np.zeros(columns * self.sizes.rows)),
+            weights=self._kept(np.zeros(self.sizes.rows)),
+            room=self.sizes.rows,
+            budget=self.sizes.budget,
+        )
+        return np.array(fields, np.int64)
+
+    @property
+    def _every_layer(self) -> list[Layers]:
+        return [*self._layers.values(), *(each.layers for each in self._supports)]
+
+    # -- at work ----------------------------------------------------------------------------------
+
+    def is_of(self, versions: Versions, strata: object) -> bool:
+        """Whether it was made of these heads, and of relations that have the schemas of these."""
+        return strata is self._strata and self._schemas == {
+            name: id(one.schema) for name, one in versions.items()
+        }
+
+    def bind(self, versions: Mapping[str, RelationVersion]) -> bool:
+        """Begin anew over these versions; False where an index has too many runs for it."""
+        for (name, key), layers in self._layers.items():
+            version = versions[name]
+            index = version._indices.get(key) or version.index_at(key)
+            if len(index.runs) + 2 > MAX_RUNS:
+                return False
+            layers.bind(index.memory, index)
+        for supports in self._supports:
+            supports.base = supports.head._support.kept
+            if len(supports.base.runs) + 2 > MAX_RUNS:
+                return False
+            supports.layers.bind(supports.base._memory, supports.base)
+        for groups in self._groups:
+            groups.bind()
+        self.header[COMMITS] = 0
+        self.new_log()
+        return True
+
+    def new_log(self) -> None:
+        """Go on in a new log; whoever reads the one before keeps it."""
+        self.log = np.zeros(self.sizes.log, np.int64)
+        self._record.log, self._record.log_room, self._record.log_end = address(self.log), len(self.log), 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of layers and buffers."""
+        return sum(array.nbytes for array in self._keep) + sum(
+            buffer.nbytes for layers in self._every_layer for buffer in layers.buffers
+        )
+
+    def folded(self, versions: Versions) -> dict[str, RelationVersion]:
+        """The versions with all that came since they were bound; nothing is changed by it."""
+        found = dict(versions)
+        for name, layers in self._primaries.items():
+            added = layers.added_to_relation()
+            if added is not None:
+                found[name] = versions[name].advance(*added)
+        return found
+
+    def settle(self) -> None:
+        """Let heads know what came since; any number of times, before the versions are replaced."""
+        for supports in self._supports:
+            supports.head._support.kept = supports.folded()
+        for groups in self._groups:
+            groups.fold()

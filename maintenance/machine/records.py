@@ -1,0 +1,188 @@
+"""What the commit machine's kernel reads and writes: a program, its ops, and what changes.
+
+Specification: docs/design/commits.md.
+
+A program is a list of ops, each a record that begins with its code.  They are run in their order::
+
+    NET      what is staged of a relation  ->  its change
+    STEP     a relation's change           ->  an index after it
+    JOIN     a relation's change           ->  rows below it, by the terms of a delta rule; they are collected
+    PROJECT  the rows collected            ->  a head's change, and that of its supports
+    GROUP    the rows collected            ->  groups and values, and a head's change
+
+An index is *layered*: its published memory (:mod:`lftj.storage.version_memory`), and behind its runs two
+more, *many* and then *few*.  There are two memories of each, before a commit and after it: a commit writes
+few anew for the other one, and publishing says which of the two is read.
+"""
+
+from __future__ import annotations
+
+from indices.records import Record, record_at
+
+NET, STEP, JOIN, PROJECT, GROUP = range(5)
+"""Codes of ops."""
+
+DONE = 0
+FULL = 1
+"""An index takes no more: versions have to be folded first."""
+ROOM = 2
+"""Groups, or the log, have no room for what would come."""
+LEFT = 3
+"""The transaction goes the general way: it is too large, or there is an error, which that tells of."""
+TO_FOLD = 4
+"""Published; versions are to be folded before long."""
+
+
+class Program(Record):
+    staged: int  # address of what is staged: number of the relation, 1 or -1, the row; and how many items
+    n_staged: int
+    ops: int  # addresses of the ops, and how many
+    n_ops: int
+    relations: int  # addresses of the Relations, by number
+    n_relations: int
+    indexes: int  # addresses of the Layered
+    n_indexes: int
+    log: int  # address of the log, how many items there are and how many are written
+    log_room: int
+    log_end: int
+    commits: int  # how many changed something since the versions were made
+    rows: int  # of what is collected: room columns after each other, weights, and how many rows
+    weights: int
+    room: int
+    collected: int
+    budget: int  # operations of all searches of a JOIN
+
+
+class Relation(Record):
+    """A relation that may change: a base relation, a head, or the supports of one."""
+
+    number: int
+    arity: int
+    primary: int  # Layered that has all columns; of supports that of their own
+    rows: int  # its change: columns of ``room`` rows after each other, weights, and how many rows
+    weights: int
+    room: int
+    changed: int
+    touched: int  # whether anything was staged, or a JOIN of the head has run
+    staged: int  # how many rows
+    opens: int
+    nexts: int
+    seeks: int
+    failed: int
+    surgeries: int
+    regions: int
+
+
+class Layered(Record):
+    """An index; ``_a`` and ``_b``: the two of which one is published."""
+
+    memory_a: int
+    memory_b: int
+    runs: int  # of the published version
+    levels: int
+    relation: int  # Relation, 0 where it never changes
+    order: int  # the column of each level
+    equal: int  # pairs of columns that have to agree, and how many
+    n_equal: int
+    few_a: int  # flat arrays (lftj.storage.runs), and how many tuples they have
+    few_b: int
+    n_few_a: int
+    n_few_b: int
+    few_room: int
+    spilled: int  # more tuples of few go into many
+    many_a: int
+    many_b: int
+    n_many: int
+    many_room: int
+    many_is_b: int
+    is_b: int  # which is published
+    next_is_b: int  # which will be
+
+
+class Net(Record):
+    code: int
+    relation: int
+
+
+class Step(Record):
+    code: int
+    index: int
+
+
+class Join(Record):
+    code: int
+    relation: int  # the one that changed
+    head: int
+    order: int  # columns of the levels of the index whose branches are the change, and how many
+    levels: int
+    equal: int
+    n_equal: int
+    level: int  # of the branches
+    index: int  # Layered with which branches of a level above the last are found; else 0
+    bound: int
+    n_searched: int
+    sign: int  # where nothing is searched
+    terms: int  # Terms of lftj.search.regions.weighted, and how many
+    n_terms: int
+    memories: int  # addresses of the memories, written; and how many
+    n_memories: int
+    uses: int  # of each: Layered, and whether it is read after the change
+    buffer: int
+    n_buffer: int
+    listed: int  # how many columns the searches' rows have
+    places: int  # of the head's columns, or of its keys and arguments, in the searches' rows; and how many
+    columns: int
+
+
+class Project(Record):
+    code: int
+    head: int
+    supports: int  # Relation; 0: every row is a tuple of its own
+
+
+class Group(Record):
+    code: int
+    head: int
+    n_keys: int
+    columns: int  # keys and arguments
+    stored: int  # the arrays of the table of groups
+    room: int
+    places: int
+    n_places: int
+    slots: int
+    counts: int  # by slot, and for how many
+    values: int
+    n_counts: int
+    sums: int  # by slot; 0: the values are the counts
+    totals: int  # slots that are kept, groups, assignments
+    staged: int  # by group: slots, counts, values; room for as many groups each
+    staged_sums: int
+    staged_room: int
+    n_staged: int
+    came: int  # groups and assignments more, by what is staged
+    more: int
+
+
+class Block(Record):
+    """Of the log: how a relation changed.  Behind it stand its columns and the weights."""
+
+    relation: int
+    rows: int
+    staged: int
+    opens: int
+    nexts: int
+    seeks: int
+    failed: int
+    surgeries: int
+    regions: int
+
+
+program_at = record_at(Program)
+relation_at = record_at(Relation)
+layered_at = record_at(Layered)
+net_at = record_at(Net)
+step_at = record_at(Step)
+join_at = record_at(Join)
+project_at = record_at(Project)
+group_at = record_at(Group)
+block_at = record_at(Block)

@@ -1,0 +1,181 @@
+"""What a program of the commit machine changes: layers of indices, supports, groups of aggregates.
+
+Invariant: what was published by it since it was bound is told from the arrays alone, any number of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lftj.memory import address
+from lftj.storage.catalog import IndexKey
+from lftj.storage.signed_rows import Columns, net_rows
+from lftj.storage.support import SupportVersion
+from lftj.storage.version_memory import Index, Run
+from maintenance.groups.grouped import GroupedAggregate
+from maintenance.groups.whole_sums import WORDS, WholeSums
+from maintenance.heads.head import MaintainedHead
+from maintenance.machine.records import GROUP, Group, Layered
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much the machine has room for.
+
+    ``rows``: of a change of one relation; ``layer_bytes``: of an index's layers; ``spilled``: tuples of few,
+    more of which go into many; ``budget``: operations of a rule's terms; ``log``: items.  ``few``, ``many``:
+    tuples, instead of what the bytes are enough for.
+    """
+
+    rows: int = 2048
+    layer_bytes: int = 400_000
+    spilled: int = 64
+    budget: int = 1 << 18
+    log: int = 1 << 16
+    few: int | None = None
+    many: int | None = None
+
+    def few_room(self, levels: int) -> int:
+        """Tuples of few, of an index of so many levels."""
+        return self.few or self._room(levels)
+
+    def many_room(self, levels: int) -> int:
+        return self.many or self._room(levels)
+
+    def _room(self, levels: int) -> int:
+        return min(4096, self.layer_bytes // (4 * 8 * (levels + 1)))
+
+
+SIZES = Sizes()
+
+
+class Layers:
+    """An index in layers: its record, and the arrays that this has addresses of."""
+
+    def __init__(
+        self, key: IndexKey, levels: int, relation: int, sizes: Sizes, keep: list[np.ndarray]
+    ) -> None:
+        """``relation``: the address of its Relation, 0 where it never changes."""
+        self.key = key
+        self.changes = relation != 0
+        self.levels = levels
+        self.words = np.zeros(Layered.LENGTH, np.int64)
+        self.record = Layered(self.words)
+        order, pairs = np.array(key[0], np.int64), np.array(key[1], np.int64).reshape(-1)
+        keep += [order, pairs]
+        its = self.record
+        its.levels, its.relation = levels, relation
+        its.order, its.equal, its.n_equal = address(order), address(pairs), len(key[1])
+        its.few_room, its.many_room = sizes.few_room(levels), sizes.many_room(levels)
+        its.spilled = min(sizes.spilled, its.few_room)
+        rooms = (its.few_room, its.few_room, its.many_room, its.many_room) if self.changes else (0, 0, 0, 0)
+        self.buffers = [np.zeros((levels + 1) * room + 1, np.int64) for room in rooms]
+        its.few_a, its.few_b, its.many_a, its.many_b = map(address, self.buffers)
+        self.memories: tuple[np.ndarray, np.ndarray] | None = None
+        self.version: object = None
+
+    def bind(self, memory: np.ndarray, version: object) -> None:
+        """Begin anew over the memory of a version, which is kept alive."""
+        its = self.record
+        its.runs = int(Index.view(memory).runs)
+        one = np.concatenate([memory, np.zeros(2 * Run.LENGTH, np.int64)])
+        two = one.copy() if self.changes else one
+        its.memory_a, its.memory_b = address(one), address(two)
+        its.n_few_a = its.n_few_b = its.n_many = its.many_is_b = its.is_b = its.next_is_b = 0
+        for buffer in self.buffers:
+            buffer[0] = 0
+        self.memories, self.version = (one, two), version
+
+    def added_to_relation(self) -> tuple[Columns, np.ndarray] | None:
+        """The same as a change of the relation: sorted by its columns."""
+        added, order = self.added(), self.key[0]
+        if added is None or order == tuple(range(len(order))):
+            return added
+        rows, weights = added
+        columns = np.empty_like(rows)
+        columns[list(order)] = rows
+        return net_rows(columns, weights)
+
+    def added(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """What came since, net: int64 (levels, n) in the index's order, and weights; None for nothing."""
+        its, levels = self.record, self.levels
+        parts = []
+        few = 1 if its.is_b else 0
+        many = 3 if its.many_is_b else 2
+        for buffer, n in (
+            (self.buffers[many], int(its.n_many)),
+            (self.buffers[few], int(its.n_few_b if its.is_b else its.n_few_a)),
+        ):
+            if n:
+                sums = buffer[levels * n : (levels + 1) * n + 1]
+                parts.append((buffer[: levels * n].reshape(levels, n), np.diff(sums)))
+        if not parts:
+            return None
+        rows, weights = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
+        rows, weights = net_rows(rows, weights)
+        return (rows, weights) if len(weights) else None
+
+
+class Supports:
+    """Of a head that counts them."""
+
+    def __init__(self, head: MaintainedHead, layers: Layers) -> None:
+        self.head, self.layers = head, layers
+        self.base = head._support.kept
+
+    def folded(self) -> SupportVersion:
+        added = self.layers.added()
+        return self.base if added is None else self.base.added(*added)[0]
+
+
+class Groups:
+    """Of a head that aggregates: the op, and what it changes in place."""
+
+    def __init__(self, groups: GroupedAggregate, columns: int, head: int, rows: int) -> None:
+        self.groups = groups
+        self.words = np.zeros(Group.LENGTH, np.int64)
+        self.op = Group(self.words)
+        self.op.code, self.op.head, self.op.columns = GROUP, head, columns
+        self.totals = np.zeros(3, np.int64)
+        self._rows = rows
+        self._staged, self._sums = np.zeros(3 * rows, np.int64), np.zeros(WORDS * rows, np.uint32)
+        self._kept: list[np.ndarray] = []
+
+    def bind(self) -> None:
+        """Have room for the groups of a transaction, and the addresses of what the head keeps now."""
+        its, op = self.groups, self.op
+        its._table.truncate(its._n_slots)
+        its._table.make_room(2 * self._rows)
+        missing = its._table.room - len(its._counts)
+        if missing > 0:
+            its._counts, its._values = (
+                np.append(each, np.zeros(missing, np.int64)) for each in (its._counts, its._values)
+            )
+        stored, places, count = its._table.arrays
+        op.n_keys, op.stored, op.room = its._n_keys, address(stored), stored.shape[1]
+        op.places, op.n_places, op.slots = address(places), len(places), address(count)
+        op.counts, op.values, op.n_counts = address(its._counts), address(its._values), its._table.room
+        self._kept = [stored, places, count, its._counts, its._values]
+        accumulator = its._accumulator
+        if isinstance(accumulator, WholeSums):
+            missing = its._table.room - len(accumulator._sums)
+            if missing > 0:
+                zeros = np.zeros((missing, WORDS), np.uint32)
+                accumulator._sums = np.concatenate([accumulator._sums, zeros])
+            op.sums = address(accumulator._sums)
+            self._kept.append(accumulator._sums)
+        self.totals[:] = its._n_slots, its.n_groups, its._n_assignments
+        op.totals, op.staged, op.staged_sums = (
+            address(self.totals),
+            address(self._staged),
+            address(self._sums),
+        )
+        op.staged_room = self._rows
+
+    def fold(self) -> None:
+        """Let the head know how many groups there are; may be done any number of times."""
+        its = self.groups
+        its._n_slots, its.n_groups, its._n_assignments = map(int, self.totals)
+        its._table.truncate(its._n_slots)

@@ -1,0 +1,293 @@
+"""stateful: a workspace whose single changes go by the commit machine, in step with one that has none.
+
+Random programs of the kinds that the machine takes, some of others beside, over dense data: equal rows, rows
+that are there or are not, several calls of a transaction.  Layers are folded at every size, from one row on.
+Between commits heads go over to other strategies, relations are loaded, read and queried, snapshots are held.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from lftj import errors
+from maintenance import Snapshot, Workspace
+from maintenance.machine import machine
+from maintenance.machine.structures import Sizes
+from support.daily import drawn_daily
+from support.rows import rows_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.filterwarnings("ignore::lftj.errors.EqualRowsWarning"),
+    pytest.mark.kernel,
+]
+
+ARITIES = {"r": 2, "s": 2, "t": 3, "u": 1}
+COLUMNS = "abc"
+
+RULES = (
+    "deg[a] = count() <- r(a, _).",
+    "rows[] = count() <- r(_, _).",
+    "tri(a, b, c) <- r(a, b), r(b, c), r(a, c).",
+    "sums[a] = sum(c) <- r(a, b), s(b, c).",
+    "total[] = sum(b) <- r(_, b).",
+    "two(a, c) <- r(a, b), s(b, c).",
+    "first(a) <- r(a, _).",
+    "either(a) <- r(a, _). either(a) <- s(_, a). either(a) <- u(a).",
+    "alone(a, b) <- r(a, b), !s(b, a).",
+    "loop(a) <- r(a, a).",
+    "three(b) <- r(3, b).",
+    "less(a, c) <- r(a, b), s(b, c), a < c.",
+    "wide[c, a] = sum(d) <- t(a, b, c), s(b, d).",
+    "middle[b] = count() <- t(_, b, _).",
+    "same(a, c) <- t(a, a, c).",
+    "swapped(b, a) <- s(a, b), u(a).",
+    "paths[a] = count() <- r(a, b), s(b, c), t(c, _, _).",
+    "product(a, b) <- u(a), u(b).",
+    "some(a) <- (r(a, _); s(a, _)).",
+)
+ABOVE = (
+    "deg[a] = count() <- r(a, _). hist[d] = count() <- deg[_] = d.",
+    "two(a, c) <- r(a, b), s(b, c). back(a) <- two(a, b), two(b, a). n[] = count() <- back(_).",
+    "sums[a] = sum(c) <- r(a, b), s(b, c). high(a) <- sums[a] = x, x > 20.",
+)
+OTHERS = (
+    "least[a] = min(b) <- u(a), s(a, b).",
+    "reach(a, b) <- u(a), t(a, b, _). reach(a, c) <- reach(a, b), t(b, c, _).",
+    "shifted(a, x) <- t(a, _, _), x = a + 1.",
+)
+
+SIZES = st.builds(
+    Sizes,
+    rows=st.sampled_from((3, 20, 2048)),
+    few=st.sampled_from((1, 2, 7, None)),
+    many=st.sampled_from((1, 2, 30, None)),
+    spilled=st.sampled_from((0, 1, 5, 64)),
+    log=st.sampled_from((40, 300, 1 << 16)),
+    budget=st.sampled_from((10, 1 << 18)),
+)
+
+
+def commit(ws: Workspace, changes: list[tuple[str, list[tuple[int, ...]], int]]) -> Any:
+    with ws.transaction() as tx:
+        for name, rows, weight in changes:
+            (tx.insert if weight > 0 else tx.erase)(name, rows)
+    return tx
+
+
+class InStep(RuleBasedStateMachine):
+    """What one workspace has, the other has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both: list[Workspace] = []
+        self.held: list[tuple[list[Snapshot], dict[str, list[Any]]]] = []
+        self.patch = mock.patch.multiple(machine, FEWEST=1, MOST=2)
+        self.patch.start()
+
+    def teardown(self) -> None:
+        self.patch.stop()
+
+    @initialize(
+        rules=st.lists(st.sampled_from(RULES), max_size=4, unique=True),
+        above=st.sampled_from(("", *ABOVE)),
+        other=st.sampled_from(("", "", *OTHERS)),
+        strategy=st.sampled_from(("delta", "delta", "views")),
+        sizes=SIZES,
+        domain=st.sampled_from((2, 4, 9)),
+        seed=st.integers(0, 2**32),
+    )
+    def begin(
+        self, rules: list[str], above: str, other: str, strategy: str, sizes: Sizes, domain: int, seed: int
+    ) -> None:
+        self.domain, self.random = domain, Random(seed)
+        heads = {rule.split("(")[0].split("[")[0] for rule in above.split(". ") if rule}
+        program = [one for one in rules if one.split("(")[0].split("[")[0] not in heads]
+        loaded = {name: self.rows(name, self.random.randrange(12)) for name in ARITIES}
+        self.both = [Workspace(single_changes="machine"), Workspace()]
+        for ws in self.both:
+            for name, rows in loaded.items():
+                columns = {c: [row[i] for row in rows] for i, c in enumerate(COLUMNS[: ARITIES[name]])}
+                ws.load(name, columns if rows else self.empty(name))
+            if text := " ".join((*program, above)).strip():
+                ws.install(text, strategy)
+            if other:
+                ws.install(other, "delta" if "reach" not in other else "auto")
+        its = self.machine
+        its.sizes, its.checks, its._wait = sizes, True, 1
+
+    def empty(self, name: str) -> Any:
+        import pyarrow as pa
+
+        return pa.table({c: pa.array([], pa.int64()) for c in COLUMNS[: ARITIES[name]]})
+
+    @property
+    def machine(self) -> machine.Machine:
+        its = self.both[0]._published.machine
+        assert its is not None
+        return its
+
+    def rows(self, name: str, n: int) -> list[tuple[int, ...]]:
+        draw = self.random
+        return [tuple(draw.randrange(self.domain) for _ in range(ARITIES[name])) for _ in range(n)]
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    @rule(calls=st.sampled_from((1, 1, 1, 2, 4)), most=st.sampled_from((1, 1, 2, 6)))
+    def commits(self, calls: int, most: int) -> None:
+        draw = self.random
+        changes = []
+        for _ in range(calls):
+            name = draw.choice([*ARITIES, "r", "s"])
+            changes.append((name, self.rows(name, draw.randrange(1, most + 1)), draw.choice((1, 1, -1))))
+        self.commit(changes)
+
+    @rule(n=st.integers(5, 25))
+    def many_commits(self, n: int) -> None:
+        for _ in range(n):
+            self.commits(1, 1)
+
+    @rule()
+    def undoes(self) -> None:
+        (rows,) = [self.rows("r", 2)]
+        self.commit([("r", rows, 1), ("r", rows[::-1], -1)])
+
+    @rule()
+    def a_large_one(self) -> None:
+        self.commit([("r", self.rows("r", 70), 1), ("t", self.rows("t", 3), 1)])
+
+    @rule()
+    def in_a_table(self) -> None:
+        for ws in self.both:
+            with ws.transaction() as tx:
+                tx.insert("u", [(1,)])
+                tx.insert("r", {"a": [0, 1], "b": [1, 1]})
+                tx.erase("u", [(0,)])
+
+    @rule(source=st.sampled_from(([(1,)], [(1, "x")], [(1, 2**63)], [(1, None)], 5)))
+    def is_refused(self, source: Any) -> None:
+        for ws in self.both:
+            tx = ws.transaction()
+            tx.insert("r", [(0, 0)])
+            with pytest.raises((errors.LftjError, TypeError, ValueError)):
+                tx.insert("r", source)
+            tx.roll_back()
+
+    @rule(large=st.sampled_from((2**62, -(2**62), 2**63 - 1)))
+    def may_overflow(self, large: int) -> None:
+        """Sums that fit no more are refused by both, in the same words."""
+        changes = [("r", [(0, 1), (0, large)], 1), ("s", [(1, large), (1, large - 1), (0, 1)], 1)]
+        told = [self.outcome(ws, changes) for ws in self.both]
+        assert told[0] == told[1]
+        back = [(name, rows, -1) for name, rows, _ in changes]
+        self.commit(back)
+
+    def outcome(self, ws: Workspace, changes: Any) -> str:
+        try:
+            commit(ws, changes)
+        except errors.LftjError as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    def commit(self, changes: list[tuple[str, list[tuple[int, ...]], int]]) -> None:
+        fast, general = (commit(ws, changes) for ws in self.both)
+        for head in self.both[1].heads:
+            assert fast.changes[head].equals(general.changes[head]), head
+        one, other = fast.stats, general.stats
+        assert (one.inserted, one.erased, one.no_changes) == (other.inserted, other.erased, other.no_changes)
+        assert one.rules.keys() == other.rules.keys()
+        assert all(one[name].head_changes == other[name].head_changes for name in one.rules)
+        assert not other.fast
+
+    # -- what else happens ------------------------------------------------------------------------
+
+    @rule()
+    def reads(self) -> None:
+        assert self.contents(self.both[0]) == self.contents(self.both[1])
+
+    @rule()
+    def queries(self) -> None:
+        one, other = (rows_of(ws.query("q(b, a, c) <- r(a, b), s(a, c).")) for ws in self.both)
+        assert sorted(one) == sorted(other)
+
+    @rule()
+    def holds_a_snapshot(self) -> None:
+        self.held.append(([ws.snapshot() for ws in self.both], self.contents(self.both[1])))
+
+    @rule()
+    def verifies(self) -> None:
+        self.both[0].verify()
+        self.both[0].check_invariants()
+
+    @rule(strategy=st.sampled_from(("trace", "recompute", "delta", "delta", "auto")))
+    def goes_over(self, strategy: str) -> None:
+        heads = [name for name in self.both[1].heads if name != "reach"]
+        if heads:
+            head = self.random.choice(heads)
+            for ws in self.both:
+                ws.set_strategy(head, strategy)
+
+    @rule()
+    def loads(self) -> None:
+        for ws in self.both:
+            ws.load("beside", [(1, 2)], columns=["a", "b"])
+
+    @rule()
+    def is_compacted(self) -> None:
+        for ws in self.both:
+            ws.compact()
+
+    @rule()
+    def is_listened_to(self) -> None:
+        """Whoever subscribes hears of all that comes, once."""
+        if not (heads := self.both[1].heads):
+            return
+        heard: list[list[Any]] = [[], []]
+        ends = [ws.subscribe(heads[0], its.append) for ws, its in zip(self.both, heard, strict=True)]
+        self.many_commits(3)
+        for end in ends:
+            end()
+        one, other = ([rows_of(table) for table in each] for each in heard)
+        assert one == other
+
+    def contents(self, ws: Workspace | Snapshot) -> dict[str, list[Any]]:
+        return {name: sorted(rows_of(ws[name].table)) for name in (*ARITIES, *self.both[1].heads)}
+
+    @invariant()
+    def snapshots_stay(self) -> None:
+        if len(self.held) > 2:
+            snapshots, contents = self.held.pop(0)
+            names = contents.keys() & {*ARITIES, *self.both[1].heads}
+            for snapshot in snapshots:
+                assert all(sorted(rows_of(snapshot[name].table)) == contents[name] for name in names)
+
+    @invariant()
+    def numbers_agree(self) -> None:
+        """Whoever asks for the state folds; so only now and then."""
+        if self.both and self.random.random() < 0.1:
+            one, other = (ws._state.number for ws in self.both)
+            assert one == other
+            assert self.both[0].stats.commits == self.both[1].stats.commits
+
+
+def test_fast_and_general_go_in_step() -> None:
+    examples = settings.default.max_examples if settings.default else 100
+    run_state_machine_as_test(
+        drawn_daily(InStep),
+        settings=settings(
+            max_examples=examples, stateful_step_count=15, suppress_health_check=list(HealthCheck)
+        ),
+    )
