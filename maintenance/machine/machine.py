@@ -110,9 +110,20 @@ class Machine:
         program = self._program
         return program is not None and self._bound is self._host.as_bound and program.header[COMMITS] > 0
 
-    def refusals(self, state: State) -> Mapping[str, str]:
-        """By relation and head why it does not go by the machine, as far as that is so."""
-        return refusals(state.versions, state.strata.heads)
+    def describe(self, head: str, state: State) -> str:
+        """For ``explain``: whether what changes a head goes by the machine, and why not."""
+        found = refusals(state.versions, state.strata.heads)
+        why = found.get(head)
+        for read in state.strata.heads[head].reads:
+            if why is None and read in found:
+                why = f"{read!r}, which it reads: {found[read]}"
+        if not state.takes_single_changes:
+            why = "there are streams, finals, guards of views, or a budget for views"
+        if why is not None:
+            return f"single changes go the general way: {why}"
+        return "single changes go by the machine" + (
+            "" if self._host.takes_single_changes else ", but for now somebody has to hear of each"
+        )
 
     @property
     def memory_bytes(self) -> int:

@@ -120,8 +120,9 @@ class Published:
 
     def reference(self, transaction: Transaction, versions: Versions) -> Mapping[str, Change] | None:
         """What a commit would change, over these versions; None where it is refused.  Nothing is changed."""
-        commit = None
         state = replace(self.as_bound, versions=versions)
+        for head in state.heads.values():
+            head.drop()  # what an interruption of this has left
         try:
             commit = Commit(transaction, state, transaction.numbers_as_buffers())
             commit.stepped_from(state)
@@ -129,8 +130,8 @@ class Published:
         except (DataError, EvaluationError):
             return None
         finally:
-            if commit is not None:
-                commit.drop()
+            for head in state.heads.values():
+                head.drop()
 
     @property
     def shown(self) -> State:

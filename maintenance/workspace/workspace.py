@@ -321,7 +321,9 @@ class Workspace(Operators):
             return ShownText(grown.explanation)
         if (program := self._view_program(head)) is not None:
             return ShownText(explain_view(head, program, state.heads, state.versions))
-        return ShownText(explain_head(self._head(head), state.heads, state.versions))
+        text = explain_head(self._head(head), state.heads, state.versions)
+        machine = self._published.machine
+        return ShownText(text if machine is None else f"{text}\n  {machine.describe(head, state)}")
 
     def triggers(self, head: str) -> ShownText:
         """The program by which a head follows: what a tuple that comes or goes changes, and by what.

@@ -1,0 +1,464 @@
+"""The commit machine: what goes by it, all or nothing, whoever interrupts; readers see the last commit."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lftj import errors
+from maintenance import Workspace
+from maintenance.machine import machine
+from maintenance.machine.structures import Sizes
+from support.injected_lines import Injected, Lines
+from support.rows import rows_of
+
+RULES = """
+deg[a] = count() <- e(a, _). far[a] = sum(c) <- e(a, b), e(b, c). two(a, c) <- e(a, b), e(b, c).
+tri(a, b, c) <- e(a, b), e(b, c), e(a, c). hist[d] = count() <- deg[_] = d.
+"""
+NODES = 7
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "FEWEST", 1)
+    monkeypatch.setattr(machine, "MOST", 1)
+
+
+def made(rules: str = RULES, sizes: Sizes | None = None, rows: Any = ((1, 2), (2, 3))) -> Workspace:
+    ws = Workspace(single_changes="machine")
+    ws.load("e", list(rows), columns=["a", "b"])
+    if rules:
+        ws.install(rules, "delta")
+    its = of(ws)
+    its._wait, its.sizes = 1, sizes or its.sizes
+    for _ in range(3):
+        insert(ws, (90, 91))
+        erase(ws, (90, 91))
+    assert its.layout is not None
+    return ws
+
+
+def of(ws: Workspace) -> machine.Machine:
+    its = ws._published.machine
+    assert its is not None
+    return its
+
+
+def insert(ws: Workspace, *rows: tuple[int, ...]) -> Any:
+    with ws.transaction() as tx:
+        tx.insert("e", list(rows))
+    return tx
+
+
+def erase(ws: Workspace, *rows: tuple[int, ...]) -> Any:
+    with ws.transaction() as tx:
+        tx.erase("e", list(rows))
+    return tx
+
+
+# -- what a transaction tells ------------------------------------------------------------------------
+
+
+def test_a_transaction_tells_what_it_did() -> None:
+    ws = made()
+    tx = insert(ws, (1, 3), (1, 2), (5, 5))
+    assert tx.stats.fast == 1 and tx.stats.inserted == {"e": 2} and tx.stats.no_changes == {"e": 1}
+    assert tx.changes["deg"].to_pylist() == [
+        {"a": 1, "count": 1, "weight": -1},
+        {"a": 1, "count": 2, "weight": 1},
+        {"a": 5, "count": 1, "weight": 1},
+    ]
+    assert tx.changes["tri"].num_rows == 2 and tx.stats["tri"].head_changes == 2
+    assert tx.stats["tri"].operations > 0 and tx.stats.seconds > 0
+    assert tx.changes is tx.changes
+    with pytest.raises(errors.UnknownRelationError):
+        tx.changes["e"]
+    ws.verify()
+
+
+def test_changes_stay_when_the_log_goes_on() -> None:
+    ws = made(sizes=Sizes(log=120))
+    kept = [(i, insert(ws, (100 + i, i))) for i in range(40)]
+    for i, tx in kept:
+        assert tx.stats.fast == 1
+        assert rows_of(tx.changes["deg"]) == [(100 + i, 1, 1)]
+    assert ws["deg"].count == 42
+
+
+def test_what_changes_nothing_is_no_version() -> None:
+    ws = made()
+    before = ws.stats
+    tx = insert(ws, (1, 2))
+    assert tx.stats.fast == 1 and tx.stats.no_changes == {"e": 1} and tx.changes["deg"].num_rows == 0
+    after = ws.stats
+    assert (after.version, after.commits) == (before.version, before.commits)
+
+
+def test_versions_and_history_count_every_commit() -> None:
+    ws, other = made(), Workspace()
+    before = ws.stats
+    for i in range(300):
+        insert(ws, (i, i))
+    after = ws.stats
+    assert after.version - before.version == after.commits - before.commits == 300
+    spans = after.history
+    assert sum(span.commits for span in spans) == after.commits
+    assert len({span.commits for span in spans[:-1]}) == 1
+    assert not other.stats.commits
+
+
+def test_a_transaction_may_be_staged_both_ways() -> None:
+    ws = made()
+    with ws.transaction() as tx:
+        tx.insert("e", [(5, 6), (1, 2)])
+        tx.apply("e", pa.table({"a": [5], "b": [6], "weight": [-1]}))
+        tx.erase("e", [(1, 2)])
+        tx.insert("e", [(1, 2)])
+    assert tx.stats.fast == 0 and tx.stats.no_changes == {"e": 5}
+    assert not tx.changes["deg"].num_rows
+    assert insert(ws, (5, 6)).stats.fast == 1
+
+
+def test_a_transaction_that_is_dropped_says_so() -> None:
+    ws = made()
+    tx = ws.transaction()
+    tx.insert("e", [(5, 6)])
+    with pytest.warns(ResourceWarning, match="'e'"):
+        del tx
+    assert (5, 6) not in ws["e"]
+    tx = ws.transaction()
+    tx.insert("e", [(5, 6)])
+    tx.roll_back()
+    with pytest.raises(errors.TransactionError, match="rolled back"):
+        tx.changes["deg"]
+    with pytest.raises(errors.TransactionError, match="is over"):
+        tx.insert("e", [(5, 6)])
+
+
+def test_a_relation_that_is_loaded_anew_is_told_of() -> None:
+    ws = made("")
+    tx = ws.transaction()
+    tx.insert("e", [(5, 6)])
+    ws.load("e", [(1, 2)], columns=["a", "b"])
+    with pytest.raises(errors.TransactionError, match="loaded anew"):
+        tx.commit()
+    assert ws["e"].count == 1
+
+
+# -- who is in ---------------------------------------------------------------------------------------
+
+
+def test_what_is_not_plain_goes_the_general_way() -> None:
+    ws = made()
+    assert insert(ws, *((i, 0) for i in range(65))).stats.fast == 0
+    insert(ws, (1, 5))
+    heard: list[pa.Table] = []
+    end = ws.subscribe("deg", heard.append)
+    assert insert(ws, (1, 6)).stats.fast == 0 and len(heard) == 1
+    end()
+    insert(ws, (1, 7))
+    assert insert(ws, (1, 8)).stats.fast == 1
+    assert ws.version > 0  # from now on changes are kept
+    assert insert(ws, (1, 9)).stats.fast == 0
+    ws.verify()
+
+
+def test_versions_before_somebody_asked_are_not_there() -> None:
+    """Nobody is told that nothing changed in between."""
+    ws = made()
+    before = ws.stats.version
+    insert(ws, (1, 7))
+    insert(ws, (1, 8))
+    now = ws.version
+    assert now == before + 2
+    with pytest.raises(errors.CursorError):
+        ws.changes_since(before, "deg")
+    insert(ws, (1, 9))
+    assert ws.changes_since(now, "deg").table.num_rows == 2
+
+
+def test_explanations_say_who_is_in() -> None:
+    ws = made("deg[a] = count() <- e(a, _).")
+    assert "single changes go by the machine" in str(ws.explain_maintenance("deg"))
+    ws.install("least[a] = min(b) <- e(a, b).", "delta")
+    text = str(ws.explain_maintenance("least"))
+    assert "single changes go the general way: an aggregate min" in text
+    text = str(ws.explain_maintenance("deg"))
+    assert "single changes go the general way: 'e', which it reads" in text
+
+
+def test_a_head_that_the_machine_does_not_take_takes_its_relations_along() -> None:
+    ws = made()
+    ws.install("least[a] = min(b) <- e(a, b).", "delta")
+    for i in range(4):
+        assert insert(ws, (i, 50)).stats.fast == 0
+    ws.uninstall("least")
+    for i in range(4):
+        tx = insert(ws, (i, 60))
+    assert tx.stats.fast == 1
+    ws.verify()
+
+
+# -- all or nothing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["far[a] = sum(c) <- e(a, b), e(b, c).", "x[] = sum(b) <- e(_, b)."])
+def test_a_sum_that_does_not_fit_changes_nothing(rule: str) -> None:
+    ws = made(f"deg[a] = count() <- e(a, _). {rule} two(a, c) <- e(a, b), e(b, c).")
+    insert(ws, (2, 2**62))
+    state, before = contents(ws), ws.stats.version
+    tx = ws.transaction()
+    tx.insert("e", [(2, 2**62 + 5), (1, 77), (77, 2**62)])
+    with pytest.raises(errors.RangeError):
+        tx.commit()
+    with pytest.raises(errors.TransactionError):
+        tx.changes["deg"]
+    assert contents(ws) == state and ws.stats.version == before
+    ws.verify()
+    ws.check_invariants()
+    assert insert(ws, (3, 4)).stats.fast + insert(ws, (3, 5)).stats.fast
+    ws.verify()
+
+
+def test_groups_find_room() -> None:
+    ws = made("deg[a] = count() <- e(a, _).", Sizes(rows=8))
+    for i in range(500):
+        insert(ws, (i, i), (i + 1000, i))
+        if i % 3 == 0:
+            erase(ws, (i, i))
+    assert ws["deg"].count == 1000 - 167
+    ws.verify()
+    ws.check_invariants()
+
+
+def contents(ws: Workspace) -> dict[str, list[Any]]:
+    return {name: sorted(rows_of(ws[name].table)) for name in ("e", *ws.heads)}
+
+
+def expected(edges: set[tuple[int, int]]) -> dict[str, list[Any]]:
+    """By brute force."""
+    two = [(a, c) for a, b in edges for d, c in edges if d == b]
+    deg = Counter(a for a, _ in edges)
+    far: Counter[int] = Counter()
+    for a, c in two:
+        far[a] += c
+    return {
+        "e": sorted(edges),
+        "deg": sorted(deg.items()),
+        "far": sorted((a, far[a]) for a in {a for a, _ in two}),
+        "two": sorted(set(two)),
+        "tri": sorted((a, b, c) for a, b in edges for d, c in edges if d == b and (a, c) in edges),
+        "hist": sorted(Counter(deg.values()).items()),
+    }
+
+
+class Scene:
+    """Random commits by the machine, and what has to be there."""
+
+    def __init__(self, seed: int, sizes: Sizes, checks: bool = True) -> None:
+        self.random = random.Random(seed)
+        self.edges = {(1, 2), (2, 3)}
+        self.ws = made(sizes=sizes)
+        of(self.ws).checks = checks
+        self.fast = 0
+        self.pending: tuple[Any, set[tuple[int, int]]] | None = None
+
+    def commit(self, lines: AbstractContextManager[object] | None = None) -> None:
+        draw = self.random
+        rows = [(draw.randrange(NODES), draw.randrange(NODES)) for _ in range(draw.choice((1, 1, 2, 5)))]
+        comes = draw.random() < 0.6
+        after = self.edges | set(rows) if comes else self.edges - set(rows)
+        tx = self.ws.transaction()
+        (tx.insert if comes else tx.erase)("e", rows)
+        self.pending = tx, after
+        with lines or nullcontext():
+            tx.commit()
+        self.settle()
+
+    def settle(self) -> None:
+        """See whether the last transaction is published: what is is told, what is not is not there."""
+        if self.pending is None:
+            return
+        tx, after = self.pending
+        there = set(rows_of(self.ws["e"].table)) if self.random.random() < 0.3 else None
+        try:
+            changed = tx.changes["deg"]
+        except errors.TransactionError:
+            assert there in (None, self.edges)
+        else:
+            self.fast += tx.stats.fast
+            weights = Counter(expected(self.edges)["deg"])
+            for *row, weight in rows_of(changed):
+                weights[tuple(row)] += weight
+            assert +weights == Counter(expected(after)["deg"])
+            assert there in (None, after)
+            self.edges = after
+        self.pending = None
+
+    def check(self, lines: Lines | None = None) -> None:
+        with lines or nullcontext():
+            assert contents(self.ws) == expected(self.edges)
+
+
+class Armed(AbstractContextManager["Armed"]):
+    """A block in which an alarm is Ctrl-C."""
+
+    on = False
+
+    def __enter__(self) -> Armed:
+        self.on = True
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.on = False
+
+    def alarm(self, *call: object) -> None:
+        if self.on:
+            signal.raise_signal(signal.SIGINT)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 1e-4)
+
+
+@pytest.fixture
+def _python_takes_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
+@pytest.mark.usefixtures("_python_takes_interrupts")
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("sizes", [Sizes(few=6, many=20, spilled=3), Sizes(rows=40, few=8, log=250)])
+def test_an_exception_at_every_line(sizes: Sizes, checks: bool) -> None:
+    """Of the machine's own modules, at each of several times that they come to it."""
+    scene = Scene(3, sizes, checks)
+    every = Lines()
+    for _ in range(60):
+        scene.commit(every)
+    scene.check(every)
+    assert scene.fast > 30
+    own = (
+        "maintenance/machine/",
+        "workspace/transaction.py",
+        "workspace/published.py",
+        "workspace/workspace.py",
+    )
+    draw = random.Random(5)
+    for (file, number), count in sorted(every.counts.items()):
+        if not any(part in file for part in own):
+            continue
+        for _ in range(2):
+            try:
+                nth, error = draw.randrange(min(count, 4)) + 1, draw.choice((Injected, MemoryError))
+                lines = Lines((file, number), nth, error)
+                for _ in range(6):
+                    scene.commit(lines)
+                scene.check(lines)
+            except (Injected, MemoryError):
+                pass
+            try:
+                scene.settle()
+                scene.commit()
+                if draw.random() < 0.3:
+                    scene.check()
+            except BaseException as error:
+                error.add_note(f"after an exception at {file}:{number}")
+                raise
+    scene.check()
+    scene.ws.verify()
+    scene.ws.check_invariants()
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("_python_takes_interrupts")
+def test_signals_at_random_moments() -> None:
+    scene = Scene(8, Sizes(few=4, many=20, spilled=2), checks=False)
+    draw, interrupted = random.Random(2), 0
+    armed = Armed()
+    before = signal.signal(signal.SIGALRM, armed.alarm)
+    try:
+        for _ in range(150):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 + draw.random() * 2e-3)
+                for _ in range(50):
+                    scene.commit(armed)
+            except KeyboardInterrupt:
+                interrupted += 1
+            armed.on = False
+            scene.settle()
+            scene.check()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted
+    scene.ws.verify()
+
+
+@pytest.mark.compiled
+def test_readers_in_threads_see_whole_commits() -> None:
+    """Each transaction moves a token on: whoever reads sees one, and later ones later; snapshots stay."""
+    ws = made(
+        "deg[a] = count() <- e(a, _). far[a] = sum(c) <- e(a, b), e(b, c).",
+        Sizes(few=3, many=9, spilled=1),
+        [],
+    )
+    insert(ws, (0, 0))
+    wrong: list[object] = []
+    going = True
+
+    def read() -> None:
+        last = 0
+        while going:
+            snapshot = ws.snapshot()
+            rows = rows_of(snapshot["e"].table)
+            if len(rows) != 1 or rows[0][0] < last or rows_of(snapshot["deg"].table) != [(rows[0][0], 1)]:
+                wrong.append((rows, last))
+                return
+            last = rows[0][0]
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    end, at, fast = time.monotonic() + 3, 0, 0
+    while time.monotonic() < end:
+        with ws.transaction() as tx:
+            tx.erase("e", [(at, at)])
+            tx.insert("e", [(at + 1, at + 1)])
+        at += 1
+        fast += tx.stats.fast
+    going = False
+    for thread in threads:
+        thread.join()
+    assert not wrong and fast
+    ws.verify()
+
+
+@pytest.mark.compiled
+def test_threads_commit_side_by_side() -> None:
+    ws = made(sizes=Sizes(few=5, many=30, spilled=2))
+
+    def commit(thread: int) -> None:
+        for i in range(100):
+            insert(ws, (thread, i))
+            if i % 10 == 0:
+                assert (thread, i) in ws["e"]
+
+    threads = [threading.Thread(target=commit, args=(10 + n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ws["e"].count == 302
+    ws.verify()
