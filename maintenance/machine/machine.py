@@ -79,10 +79,27 @@ class Host(Protocol):
 
     @property
     def takes_single_changes(self) -> bool:
-        """Whether nobody has to hear of each commit, and no journal does."""
+        """Whether there is no journal that has to have them, and nothing else in the way."""
 
-    def fold(self, versions: Versions, commits: int, seconds: float) -> None:
-        """Publish these versions, so many commits behind the state."""
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether somebody hears of each commit."""
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether changes are kept for those who follow heads."""
+
+    def begin_single(self, transaction: Any, piece: Piece, number: int) -> None:
+        """What leads to a version of this number may be published now."""
+
+    def settle_single(self) -> None:
+        """Have what was begun told where it is published; any number of times."""
+
+    def tell_single(self) -> None:
+        """Tell subscribers what waits for them; not under the lock."""
+
+    def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
+        """Publish these versions, so many commits behind the state; whether their changes were kept."""
 
     def reference(self, transaction: Any, versions: Versions) -> Mapping[str, Change] | None:
         """What the general way makes of a transaction over these versions; nothing is changed by it."""
@@ -101,6 +118,7 @@ class Machine:
         self._wait, self._waited = FEWEST, 0
         self._done = 0  # commits since the program was bound for the last time, other than by folding
         self._seconds = 0.0  # of those not folded
+        self._kept = False  # whether the changes of all commits since are kept
         self.checks = False
         """Whether each transaction is done the general way, too, and compared."""
 
@@ -121,9 +139,7 @@ class Machine:
             why = "there are streams, finals, guards of views, or a budget for views"
         if why is not None:
             return f"single changes go the general way: {why}"
-        return "single changes go by the machine" + (
-            "" if self._host.takes_single_changes else ", but for now somebody has to hear of each"
-        )
+        return "single changes go by the machine"
 
     @property
     def memory_bytes(self) -> int:
@@ -160,13 +176,17 @@ class Machine:
             return False
         if not program.bind(state.versions):
             return False
+        self._kept = self._host.keeps_changes
         self._bound = state
         return True
 
     def _is_in(self) -> bool:
         """Whether the program is bound; where others changed the state, after some transactions."""
         if self._bound is self._host.as_bound:
-            return True
+            if self._kept is self._host.keeps_changes:
+                return True
+            self.fold()
+            return self._bind()
         if self._waited == 0:
             self._wait = FEWEST if self._done >= 2 * FEWEST else min(MOST, 2 * self._wait)
         self._waited += 1
@@ -182,6 +202,21 @@ class Machine:
 
         ``rows``: by row the relation's number, 1 or -1, and the values.
         """
+        host = self._host
+        if not host.is_listened_to:
+            done = self._commit(transaction, rows, layout)
+            if host.is_listened_to:  # who came meanwhile
+                host.tell_single()
+            return done
+        try:
+            try:
+                return self._commit(transaction, rows, layout)
+            finally:
+                host.tell_single()
+        finally:  # again, if an interruption came amid the first time
+            host.tell_single()
+
+    def _commit(self, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
         n_items = len(rows)
         host = self._host
         with host.lock:
@@ -219,7 +254,13 @@ class Machine:
         """A status; published or not is said by the log, where the transaction looks."""
         expected = self._expected(transaction, program) if self.checks else None
         piece = transaction.piece = Piece(program.log, program.header[LOG_END], program.layout)
+        listened_to = self._host.is_listened_to
+        if listened_to:
+            number = self._host.as_bound.number + program.header[COMMITS] + 1
+            self._host.begin_single(transaction, piece, number)
         status: int = commit(program.address)
+        if listened_to:
+            self._host.settle_single()
         if self.checks and status in (DONE, TO_FOLD):
             _compare(piece.changed(), expected)
         return status
@@ -233,13 +274,14 @@ class Machine:
         """Let the state have all that was committed."""
         host = self._host
         with host.lock:
+            host.settle_single()
             program = self._program
             if program is None or not self.is_ahead:
                 return
             versions, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
             program.settle()
             seconds, self._seconds = self._seconds, 0.0
-            host.fold(versions, commits, seconds)
+            host.fold(versions, commits, seconds, self._kept)
             for head in program.heads.values():
                 head.tidy(versions)
 

@@ -48,11 +48,14 @@ class Piece:
         """The changes of all relations and heads that changed."""
         return {name: change for name, _, change in self._blocks() if len(change)}
 
+    def coded_changes(self) -> CodedChanges:
+        """The changes of heads that a user knows of."""
+        shown = self._layout.shown
+        return CodedChanges(shown, {name: its for name, its in self.changed().items() if name in shown})
+
     def changes(self) -> Changes:
         """For ``tx.changes``."""
-        shown = self._layout.shown
-        changed = {name: change for name, change in self.changed().items() if name in shown}
-        return Changes(tuple(shown), CodedChanges(shown, changed))
+        return Changes(tuple(self._layout.shown), self.coded_changes())
 
     def stats(self) -> TransactionStats:
         """For ``tx.stats``."""

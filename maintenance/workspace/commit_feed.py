@@ -112,6 +112,12 @@ class CommitFeed:
         with self._lock:
             self._take(upto)
 
+    def take_offered(self) -> None:
+        """Take what was offered, which is published."""
+        with self._lock:
+            if self._offered is not None:
+                self._take(self._offered[0])
+
     def _take(self, upto: int) -> None:
         if self._offered is None or self._offered[0] > upto:
             return

@@ -47,6 +47,7 @@ from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
 from maintenance.heads.stratum import Strata
 from maintenance.machine.machine import Machine
+from maintenance.machine.piece import Piece
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
@@ -54,7 +55,7 @@ from maintenance.workspace.commit_feed import CommitFeed
 from maintenance.workspace.history import one_commit
 from maintenance.workspace.memory_by_kind import memory_by_kind
 from maintenance.workspace.state import State
-from maintenance.workspace.subscribers import Subscribers
+from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.watched import Watched
 
@@ -75,6 +76,7 @@ class Published:
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
+        self._single: tuple[Transaction, Piece, list[Announcement]] | None = None
         self._held_for: Strata | None = None  # whose indices are held
         self.store: Store | None = None
         """Has the journal; None where all is in memory only."""
@@ -100,20 +102,59 @@ class Published:
 
     @property
     def takes_single_changes(self) -> bool:
-        """Whether nobody has to hear of each commit, and no journal does."""
+        """Whether the machine may commit now: there is no journal, and nothing left half way."""
         return (
-            self.store is None
-            and self.refusal is None
-            and self._unsettled is None
-            and not self.feed.is_kept
-            and not self.subscribers.are_there
+            self.store is None and self.refusal is None and self._unsettled is None and self._single is None
         )
 
-    def fold(self, versions: Versions, commits: int, seconds: float) -> None:
-        """Publish versions that the machine's commits led to, so many behind the state; under the lock."""
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether somebody hears of each commit."""
+        return self.feed.is_kept or self.subscribers.are_there
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether changes are kept for those who follow heads."""
+        return self.feed.is_kept
+
+    def begin_single(self, transaction: Transaction, piece: Piece, number: int) -> None:
+        """The machine is about to publish what leads to the version of this number; under the lock."""
+        self._single = transaction, piece, []
+        self.feed.offer(number, piece.coded_changes)
+
+    def settle_single(self) -> None:
+        """End what the machine was about to publish; any number of times, under the lock."""
+        if self._single is None:
+            return
+        transaction, piece, announced = self._single
+        changed = piece.changed() if piece.is_published else {}
+        if changed:
+            self.feed.take_offered()
+            if not announced:
+                announced.append(self.subscribers.announcement(transaction, changed, 0))
+            self.subscribers.announce(announced[0])
+        else:
+            self.feed.withdraw()
+        self._single = None
+
+    def tell_single(self) -> None:
+        """Tell subscribers, and wake those who follow, behind a commit of the machine's."""
+        if self._single is not None:
+            with self.lock:
+                self.settle_single()
+        self.feed.wake()
+        for problem in self.subscribers.tell(lambda: math.inf):
+            warn_caller(problem, SubscriberWarning)
+
+    def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
+        """Publish versions that the machine's commits led to, so many behind the state; under the lock.
+
+        ``kept``: whether the feed has what they changed.
+        """
         state = self.as_bound
         number = state.number + commits
-        self.feed.skip(number)  # before: whoever asks has not seen what is in between
+        if not kept:
+            self.feed.skip(number)  # before: whoever asks has not seen what is in between
         self.as_bound = replace(state, versions=versions, number=number)
         memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
         self.watched.history.add_many(commits, seconds, memory_bytes)
@@ -143,6 +184,8 @@ class Published:
     def memory_bytes(self, state: State) -> dict[str, int]:
         """Of a state and all beside it, by the kinds that `ws.stats` has."""
         beside = {"dictionaries": self._domains.nbytes, "follow": self.feed.nbytes}
+        if self.machine is not None:
+            beside["single changes"] = self.machine.memory_bytes
         return {**memory_by_kind(state), **beside}
 
     def begin(self, number: int, definitions: Iterable[Definition]) -> None:
@@ -380,6 +423,7 @@ class Published:
 
     def _settle(self) -> None:
         """End the last commit, which an exception may have left anywhere; may be done any number of times."""
+        self.settle_single()
         self._follow()
         commit = self._unsettled
         if commit is None:

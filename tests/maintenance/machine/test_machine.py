@@ -162,15 +162,68 @@ def test_what_is_not_plain_goes_the_general_way() -> None:
     ws = made()
     assert insert(ws, *((i, 0) for i in range(65))).stats.fast == 0
     insert(ws, (1, 5))
-    heard: list[pa.Table] = []
-    end = ws.subscribe("deg", heard.append)
-    assert insert(ws, (1, 6)).stats.fast == 0 and len(heard) == 1
-    end()
-    insert(ws, (1, 7))
-    assert insert(ws, (1, 8)).stats.fast == 1
-    assert ws.version > 0  # from now on changes are kept
-    assert insert(ws, (1, 9)).stats.fast == 0
+    assert insert(ws, (1, 6)).stats.fast == 1
     ws.verify()
+
+
+def test_subscribers_hear_of_each_commit_once_in_order() -> None:
+    ws = made()
+    heard: list[Any] = []
+    end = ws.subscribe("deg", lambda table: heard.append(rows_of(table)))
+    for i in range(5):
+        tx = insert(ws, (60, i))
+        assert tx.stats.fast == 1
+        assert heard[-1] == rows_of(tx.changes["deg"]) and len(heard) == i + 1
+    assert insert(ws, (60, 0)).stats.fast == 1 and len(heard) == 5, "nothing changed"
+    insert(ws, *((i, 0) for i in range(70)))
+    assert len(heard) == 6
+    end()
+    insert(ws, (60, 9))
+    assert len(heard) == 6
+
+    def raises(table: pa.Table) -> None:
+        raise ValueError("not now")
+
+    ws.subscribe("deg", raises)
+    with pytest.warns(errors.SubscriberWarning, match="not now"):
+        tx = insert(ws, (61, 9))
+    assert [type(error) for _, error in tx.subscriber_errors] == [ValueError]
+
+
+def test_a_subscriber_may_commit() -> None:
+    ws = made()
+    depth = []
+
+    def again(table: pa.Table) -> None:
+        if len(depth) < 3:
+            depth.append(insert(ws, (70, len(depth))).stats.fast)
+
+    ws.subscribe("deg", again)
+    insert(ws, (71, 1))
+    assert depth == [1, 1, 1] and {(70, 0), (70, 1), (70, 2)} <= set(ws["e"])
+    ws.verify()
+
+
+def test_what_is_kept_for_followers_has_each_commit() -> None:
+    ws = made()
+    for i in range(5):
+        insert(ws, (50, i))
+    before = ws.version
+    for i in range(20):
+        assert insert(ws, (60 + i % 3, i)).stats.fast == 1
+        if i == 9:
+            ws.verify()
+        if i == 12:
+            insert(ws, *((i, 0) for i in range(70)))
+    assert ws.version == before + 21
+    since = ws.changes_since(before, "deg")
+    steps = list(ws.follow("deg", since=before, timeout=0))
+    assert [step.version for step in steps] == list(range(before + 1, before + 22))
+    added = Counter[Any]()
+    for step in steps:
+        for *row, weight in rows_of(step.table):
+            added[tuple(row)] += weight
+    assert {row: n for row, n in added.items() if n} == {row[:-1]: row[-1] for row in rows_of(since.table)}
 
 
 def test_versions_before_somebody_asked_are_not_there() -> None:
@@ -270,6 +323,8 @@ class Scene:
         self.edges = {(1, 2), (2, 3)}
         self.ws = made(sizes=sizes)
         of(self.ws).checks = checks
+        self.heard = Counter(rows_of(self.ws["deg"].table))
+        self.told: list[pa.Table] = []
         self.fast = 0
         self.pending: tuple[Any, set[tuple[int, int]]] | None = None
 
@@ -305,6 +360,17 @@ class Scene:
             self.edges = after
         self.pending = None
 
+    def listen(self) -> None:
+        self.ws.subscribe("deg", self.told.append)
+
+    def check_heard(self) -> None:
+        """Behind a commit: subscribers have heard of all that was published, once."""
+        while self.told:
+            for *row, weight in rows_of(self.told.pop(0)):
+                self.heard[tuple(row)] += weight
+                assert self.heard[tuple(row)] in (0, 1)
+        assert +self.heard == Counter(expected(self.edges)["deg"])
+
     def check(self, lines: Lines | None = None) -> None:
         with lines or nullcontext():
             assert contents(self.ws) == expected(self.edges)
@@ -339,11 +405,13 @@ def _python_takes_interrupts() -> Iterator[None]:
 @pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
 @pytest.mark.usefixtures("_python_takes_interrupts")
-@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize(("checks", "listens"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("sizes", [Sizes(few=6, many=20, spilled=3), Sizes(rows=40, few=8, log=250)])
-def test_an_exception_at_every_line(sizes: Sizes, checks: bool) -> None:
+def test_an_exception_at_every_line(sizes: Sizes, checks: bool, listens: bool) -> None:
     """Of the machine's own modules, at each of several times that they come to it."""
     scene = Scene(3, sizes, checks)
+    if listens:
+        scene.listen()
     every = Lines()
     for _ in range(60):
         scene.commit(every)
@@ -371,6 +439,8 @@ def test_an_exception_at_every_line(sizes: Sizes, checks: bool) -> None:
             try:
                 scene.settle()
                 scene.commit()
+                if listens:
+                    scene.check_heard()
                 if draw.random() < 0.3:
                     scene.check()
             except BaseException as error:
@@ -385,6 +455,7 @@ def test_an_exception_at_every_line(sizes: Sizes, checks: bool) -> None:
 @pytest.mark.usefixtures("_python_takes_interrupts")
 def test_signals_at_random_moments() -> None:
     scene = Scene(8, Sizes(few=4, many=20, spilled=2), checks=False)
+    scene.listen()
     draw, interrupted = random.Random(2), 0
     armed = Armed()
     before = signal.signal(signal.SIGALRM, armed.alarm)
@@ -398,6 +469,8 @@ def test_signals_at_random_moments() -> None:
                 interrupted += 1
             armed.on = False
             scene.settle()
+            scene.commit()
+            scene.check_heard()
             scene.check()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
