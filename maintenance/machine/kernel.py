@@ -1,6 +1,6 @@
 """The commit machine's kernel: one transaction, from what is staged to what is published.
 
-Specification: docs/design/commits.md.
+Specification: docs/design/commit.md.
 
 Invariants
 

@@ -1,4 +1,4 @@
-"""The commit machine of one workspace: who is in, and when it runs (docs/design/commits.md).
+"""The commit machine of one workspace: who is in, and when it runs (docs/design/commit.md).
 
 Invariants
 
@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from indices.compiled import load_kernels
+from indices.wrapping import wraps_around
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.heads.stratum import Strata
@@ -164,6 +165,9 @@ class Machine:
         load_kernels(lambda module: module.startswith("maintenance.machine."))
         self._bound, self._program = None, program
         self.layout = program.layout if program.layout.staged else None
+        if self.layout is not None:
+            self._done = 0
+            self._bind()
 
     def _bind(self) -> bool:
         """Let the program go on from the state; whether it can."""
@@ -250,6 +254,7 @@ class Machine:
                 self._bind()
             return True
 
+    @wraps_around
     def _run(self, transaction: Committed, program: MachineProgram) -> int:
         """A status; published or not is said by the log, where the transaction looks."""
         expected = self._expected(transaction, program) if self.checks else None

@@ -1,6 +1,6 @@
 """What the commit machine's kernel reads and writes: a program, its ops, and what changes.
 
-Specification: docs/design/commits.md.
+Specification: docs/design/commit.md.
 
 A program is a list of ops, each a record that begins with its code.  They are run in their order::
 

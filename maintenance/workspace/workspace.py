@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 from lftj.errors import (
     ChangeError,
@@ -91,6 +91,8 @@ from maintenance.workspace.view_choices import (
 
 _log = logging.getLogger(__name__)
 
+SingleChanges = Literal["general", "machine"]
+
 
 class Workspace(Operators):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
@@ -99,6 +101,8 @@ class Workspace(Operators):
     the smallest gaps are joined, which costs sharpness and never a wrong result.  ``record_gap``: an
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
     ``feed_bytes``: of changes that are kept for `changes_since` and `follow`.
+    ``single_changes``: ``"machine"`` commits transactions of a few rows by one kernel, where what they change
+    allows it (docs/design/commit.md); ``"general"`` none.
     ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
     installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
@@ -123,13 +127,16 @@ class Workspace(Operators):
         record_gap: int = RECORD_GAP,
         feed_bytes: int = FEED_BYTES,
         view_bytes: int | None = None,
-        single_changes: Literal["general", "machine"] = "general",
+        single_changes: SingleChanges = "general",
     ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
         state = State(budgets=budgets, view_bytes=view_bytes)
         self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
+        if single_changes not in get_args(SingleChanges):
+            choices = ", ".join(get_args(SingleChanges))
+            raise ValueError(f"single_changes is {single_changes!r}; it can be {choices}")
         if single_changes == "machine":
             self._published.machine = Machine(self._published)
             self._published.machine.checks = debug.enabled

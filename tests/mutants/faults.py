@@ -60,6 +60,8 @@ DEMAND = ("rewriting/test_demand.py",)
 RESULTS = ("maintenance/workspace/test_results.py",)
 MERGED = ("rewriting/test_merged_tests.py",)
 
+MACHINE = ("maintenance/machine/test_machine.py", "maintenance/machine/test_machine_laws.py")
+
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
 OPERATORS = ("maintenance/workspace/test_operators.py",)
 CIRCUITS = ("maintenance/test_circuits.py",)
@@ -1455,6 +1457,84 @@ FAULTS = (
         "        if type_.nullable:",
         "        if True:",
         ("evaluation/test_nulls.py",),
+    ),
+    # -- single changes ------------------------------------------------------------------------
+    Fault(
+        "the machine takes equal rows one by one",
+        "maintenance/machine/kernel.py",
+        "        rows, weights = _net(rows, weights)\n        n = np.int64(len(weights))\n",
+        "        n = np.int64(len(weights))\n",
+        MACHINE,
+    ),
+    Fault(
+        "the machine publishes the same side of an index twice",
+        "maintenance/machine/layers.py",
+        "    index.next_is_b = 1 - index.is_b\n",
+        "    index.next_is_b = 1\n",
+        MACHINE,
+    ),
+    Fault(
+        "the machine's terms read what will be there for what was",
+        "maintenance/machine/kernel.py",
+        "memory_of(index, index.next_is_b if uses[2 * number + 1] else index.is_b)",
+        "memory_of(index, index.next_is_b)",
+        MACHINE,
+    ),
+    Fault(
+        "branches that the machine joins with keep rows that cancel",
+        "maintenance/machine/layers.py",
+        "        rows, weights = _net(rows[: join.bound].copy(), weights)\n",
+        "        rows = rows[: join.bound].copy()\n",
+        MACHINE,
+    ),
+    Fault(
+        "the machine shows a tuple from its second assignment on",
+        "maintenance/machine/kernel.py",
+        "crossing(rows, before, after, np.int64(1))",
+        "crossing(rows, before, after, np.int64(2))",
+        MACHINE,
+    ),
+    Fault(
+        "the machine publishes a sum that does not fit",
+        "maintenance/machine/kernel.py",
+        "        if not fits:\n            return LEFT\n",
+        "",
+        MACHINE,
+    ),
+    Fault(
+        "the machine forgets sums",
+        "maintenance/machine/kernel.py",
+        "                sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]\n",
+        "                sums[staged[its] * WORDS + word] = sums[staged[its] * WORDS + word]\n",
+        MACHINE,
+    ),
+    Fault(
+        "what a commit that was left has written is published by the next",
+        "maintenance/machine/kernel.py",
+        "        layered_at(where).next_is_b = layered_at(where).is_b\n",
+        "        layered_at(where).next_is_b = layered_at(where).next_is_b\n",
+        MACHINE,
+    ),
+    Fault(
+        "few is lost where it goes into many",
+        "maintenance/machine/layers.py",
+        "added(many, index.n_many, latest, n_few, index.levels,",
+        "added(many, index.n_many, latest, np.int64(0), index.levels,",
+        MACHINE,
+    ),
+    Fault(
+        "commits that are folded count as one",
+        "maintenance/workspace/published.py",
+        "        number = state.number + commits\n",
+        "        number = state.number + 1\n",
+        MACHINE,
+    ),
+    Fault(
+        "who asks for changes gets none of those that were not kept",
+        "maintenance/workspace/published.py",
+        "        if not kept:\n",
+        "        if kept:\n",
+        MACHINE,
     ),
 )
 
