@@ -21,6 +21,9 @@ def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[st
     """
     functions = {name for name, head in heads.items() if head.schema.functional}
     found = {name: why for name, head in heads.items() if (why := refusal_of_head(head, functions))}
+    for name, head in heads.items():
+        if any(versions[read].schema.keeps_null for read in head.reads):
+            found.setdefault(name, "it reads columns that may be NULL")
     for name, version in versions.items():
         if name not in heads and (why := refusal_of_schema(version.schema)):
             found[name] = why
@@ -41,6 +44,8 @@ def refusal_of_schema(schema: Schema) -> str | None:
         return "it is a stream"
     if schema.key:
         return "it has a key"
+    if schema.keeps_null:
+        return "a column may be NULL"
     return None if schema.is_whole else "a column is not int64"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from lftj import errors
 from maintenance import Workspace
+from maintenance.image import read_image, write_image
 from maintenance.machine import machine
 from maintenance.machine.structures import Sizes
 from support.injected_lines import Injected, Lines
@@ -248,6 +249,54 @@ def test_explanations_say_who_is_in() -> None:
     assert "single changes go the general way: an aggregate min" in text
     text = str(ws.explain_maintenance("deg"))
     assert "single changes go the general way: 'e', which it reads" in text
+
+
+KINDS = {
+    "a key": {"key": ["a"]},
+    "is a bag": {"bag": True},
+    "is a stream": {"time": "a", "keep": 100},
+    "may be NULL": {"nulls": "keep"},
+}
+
+
+@pytest.mark.parametrize("why", KINDS)
+def test_other_relations_go_the_general_way(why: str) -> None:
+    ws = Workspace(single_changes="machine")
+    ws.load("e", {"a": [1, 2], "b": [2, 3]}, **KINDS[why])
+    ws.load("name", {"a": [1], "b": ["x"]})
+    ws.load("u", {"a": [1, 2]})
+    ws.install("deg[a] = count() <- e(a, _), u(a). named(b) <- u(a), name(a, b).", "delta")
+    for i in range(6):
+        with ws.transaction() as tx:
+            tx.insert("e", [(i + 50, i)])
+            tx.insert("u", [(i + 50,)])
+            tx.insert("name", [(i + 50, f"node {i}")])
+        assert tx.stats.fast == 0 and tx.changes["deg"].num_rows == tx.changes["named"].num_rows == 1
+    ws.verify()
+    its = of(ws)
+    assert its.layout is None
+    told = [its.describe(head, ws._state) for head in ("named", "deg")]
+    assert all("general way: " in text for text in told)
+    assert ("streams" if why == "is a stream" else "a dictionary") in told[0]
+    assert why != "may be NULL" or "NULL" in told[1]
+
+
+def test_an_image_has_all_that_was_committed(tmp_path: Any) -> None:
+    ws = made()
+    for i in range(5):
+        insert(ws, (i, i))
+    write_image(ws, tmp_path / "image")
+    ws.save(tmp_path / "folder")
+    for again in (read_image(tmp_path / "image"), Workspace.load_from(tmp_path / "folder")):
+        assert contents(again) == contents(ws)
+        assert insert(again, (80, 81)).stats.fast == 0
+        again.verify()
+    assert ws.stats.memory_bytes["single changes"] > 0
+
+
+def test_only_two_ways_are_known() -> None:
+    with pytest.raises(ValueError, match="it can be general, machine"):
+        Workspace(single_changes="fast")  # type: ignore[arg-type]
 
 
 def test_a_head_that_the_machine_does_not_take_takes_its_relations_along() -> None:
