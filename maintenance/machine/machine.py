@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from indices.compiled import load_kernels
 from indices.wrapping import wraps_around
+from lftj.process.interrupts import interruptible
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.heads.stratum import Strata
@@ -51,6 +52,9 @@ class State(Protocol):
 
     @property
     def versions(self) -> Versions: ...
+
+    @property
+    def number(self) -> int: ...
 
     @property
     def strata(self) -> Strata: ...
@@ -109,8 +113,7 @@ class Host(Protocol):
 class Machine:
     """One workspace's."""
 
-    def __init__(self, host: Host, sizes: Sizes = SIZES) -> None:
-        self._host = host
+    def __init__(self, sizes: Sizes = SIZES) -> None:
         self.sizes = sizes
         self.layout: Layout | None = None
         """By which rows may be staged as numbers; None where there is no program."""
@@ -123,11 +126,10 @@ class Machine:
         self.checks = False
         """Whether each transaction is done the general way, too, and compared."""
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether something was committed that the state does not have."""
+    def is_ahead(self, state: object) -> bool:
+        """Whether something was committed that a state, the one that is published, does not have."""
         program = self._program
-        return program is not None and self._bound is self._host.as_bound and program.header[COMMITS] > 0
+        return program is not None and self._bound is state and program.header[COMMITS] > 0
 
     def describe(self, head: str, state: State) -> str:
         """For ``explain``: whether what changes a head goes by the machine, and why not."""
@@ -149,15 +151,16 @@ class Machine:
 
     # -- who is in --------------------------------------------------------------------------------
 
-    def noticed(self, n_rows: int) -> None:
+    def noticed(self, host: Host, n_rows: int) -> None:
         """A transaction of so many rows went the general way, when there was no program; under the lock."""
         self._waited = self._waited + 1 if n_rows <= STAGED // 16 else 0
-        if self._waited >= self._wait and self._host.takes_single_changes:
+        if self._waited >= self._wait and host.takes_single_changes:
             self._waited = 0
-            self._make()
+            self._make(host)
 
-    def _make(self) -> None:
-        state = self._host.as_bound
+    @interruptible()
+    def _make(self, host: Host) -> None:
+        state = host.as_bound
         program = self._program
         if not state.takes_single_changes or (program and program.is_of(state.versions, state.strata)):
             return
@@ -167,11 +170,12 @@ class Machine:
         self.layout = program.layout if program.layout.staged else None
         if self.layout is not None:
             self._done = 0
-            self._bind()
+            self._bind(host)
 
-    def _bind(self) -> bool:
+    @interruptible()
+    def _bind(self, host: Host) -> bool:
         """Let the program go on from the state; whether it can."""
-        state, program = self._host.as_bound, self._program
+        state, program = host.as_bound, self._program
         self._bound = None
         if program is None or not state.takes_single_changes:
             return False
@@ -180,67 +184,72 @@ class Machine:
             return False
         if not program.bind(state.versions):
             return False
-        self._kept = self._host.keeps_changes
+        self._kept = host.keeps_changes
         self._bound = state
         return True
 
-    def _is_in(self) -> bool:
+    def leave(self) -> None:
+        """The state is another one, which the program is not bound to: let go of the one before."""
+        self._bound = None
+        if self._program is not None:
+            self._program.release()
+
+    def _is_in(self, host: Host) -> bool:
         """Whether the program is bound; where others changed the state, after some transactions."""
-        if self._bound is self._host.as_bound:
-            if self._kept is self._host.keeps_changes:
+        if self._bound is host.as_bound:
+            if self._kept is host.keeps_changes:
                 return True
-            self.fold()
-            return self._bind()
+            self.fold(host)
+            return self._bind(host)
         if self._waited == 0:
             self._wait = FEWEST if self._done >= 2 * FEWEST else min(MOST, 2 * self._wait)
         self._waited += 1
         if self._waited < self._wait:
             return False
         self._waited = self._done = 0
-        return self._bind()
+        return self._bind(host)
 
     # -- commits ----------------------------------------------------------------------------------
 
-    def commit(self, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
+    def commit(self, host: Host, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
         """Commit what is staged as numbers; False: nothing was done, it has to go the general way.
 
         ``rows``: by row the relation's number, 1 or -1, and the values.
         """
-        host = self._host
-        if not host.is_listened_to:
-            done = self._commit(transaction, rows, layout)
+        listened_to = host.is_listened_to
+        if not listened_to:
+            done = self._commit(host, transaction, rows, layout)
             if host.is_listened_to:  # who came meanwhile
                 host.tell_single()
             return done
         try:
             try:
-                return self._commit(transaction, rows, layout)
+                return self._commit(host, transaction, rows, layout)
             finally:
                 host.tell_single()
         finally:  # again, if an interruption came amid the first time
             host.tell_single()
 
-    def _commit(self, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
+    def _commit(self, host: Host, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
         n_items = len(rows)
-        host = self._host
         with host.lock:
             if layout is not self.layout or n_items > STAGED or not host.takes_single_changes:
                 return False
-            if not self._is_in():
+            if not self._is_in(host):
                 return False
             started = time.perf_counter()
             program = self._program
             assert program is not None
             struct.pack_into(f"{n_items}q", program.stage, 0, *rows)
             program.header[N_STAGED] = n_items
-            status = self._run(transaction, program)
+            status = self._run(host, transaction, program)
             if status in (FULL, ROOM):
                 if program.header[LOG_END] * 2 > self.sizes.log:
                     program.new_log()
-                    status = self._run(transaction, program)
+                    status = self._run(host, transaction, program)
                 if status in (FULL, ROOM):
-                    self.fold()
-                    status = self._run(transaction, program) if self._bind() else LEFT
+                    self.fold(host)
+                    status = self._run(host, transaction, program) if self._bind(host) else LEFT
             if status not in (DONE, TO_FOLD):
                 transaction.piece = None
                 return False
@@ -250,43 +259,47 @@ class Machine:
             assert transaction.piece is not None
             transaction.piece.seconds = seconds
             if status == TO_FOLD:
-                self.fold()
-                self._bind()
+                self.fold(host)
+                self._bind(host)
             return True
 
     @wraps_around
-    def _run(self, transaction: Committed, program: MachineProgram) -> int:
+    def _run(self, host: Host, transaction: Committed, program: MachineProgram) -> int:
         """A status; published or not is said by the log, where the transaction looks."""
-        expected = self._expected(transaction, program) if self.checks else None
+        expected = self._expected(host, transaction, program) if self.checks else None
         piece = transaction.piece = Piece(program.log, program.header[LOG_END], program.layout)
-        listened_to = self._host.is_listened_to
+        listened_to = host.is_listened_to
         if listened_to:
-            number = self._host.as_bound.number + program.header[COMMITS] + 1
-            self._host.begin_single(transaction, piece, number)
+            number = host.as_bound.number + program.header[COMMITS] + 1
+            host.begin_single(transaction, piece, number)
         status: int = commit(program.address)
         if listened_to:
-            self._host.settle_single()
+            host.settle_single()
         if self.checks and status in (DONE, TO_FOLD):
             _compare(piece.changed(), expected)
         return status
 
-    def _expected(self, transaction: Committed, program: MachineProgram) -> Mapping[str, Change] | None:
-        versions = program.folded(self._host.as_bound.versions)
+    @interruptible()
+    def _expected(
+        self, host: Host, transaction: Committed, program: MachineProgram
+    ) -> Mapping[str, Change] | None:
+        versions = program.folded(host.as_bound.versions)
         program.settle()
-        return self._host.reference(transaction, versions)
+        return host.reference(transaction, versions)
 
-    def fold(self) -> None:
+    @interruptible()
+    def fold(self, host: Host) -> None:
         """Let the state have all that was committed."""
-        host = self._host
         with host.lock:
             host.settle_single()
             program = self._program
-            if program is None or not self.is_ahead:
+            if program is None or not self.is_ahead(host.as_bound):
                 return
             versions, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
             program.settle()
             seconds, self._seconds = self._seconds, 0.0
             host.fold(versions, commits, seconds, self._kept)
+            self.leave()
             for head in program.heads.values():
                 head.tidy(versions)
 

@@ -275,6 +275,13 @@ class MachineProgram:
         self.new_log()
         return True
 
+    def release(self) -> None:
+        """Forget the versions: it has to be bound again."""
+        for layers in self._every_layer:
+            layers.memories = layers.version = None
+        for supports in self._supports:
+            supports.base = None
+
     def new_log(self) -> None:
         """Go on in a new log; whoever reads the one before keeps it."""
         self.log = np.zeros(self.sizes.log, np.int64)

@@ -123,9 +123,10 @@ class Supports:
 
     def __init__(self, head: MaintainedHead, layers: Layers) -> None:
         self.head, self.layers = head, layers
-        self.base = head._support.kept
+        self.base: SupportVersion | None = None  # until it is bound
 
     def folded(self) -> SupportVersion:
+        assert self.base is not None
         added = self.layers.added()
         return self.base if added is None else self.base.added(*added)[0]
 

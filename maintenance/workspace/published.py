@@ -92,13 +92,15 @@ class Published:
     def state(self) -> State:
         """The last one."""
         machine = self.machine
-        if machine is not None and machine.is_ahead:
-            machine.fold()
+        if machine is not None and machine.is_ahead(self.as_bound):
+            machine.fold(self)
         return self.as_bound
 
     @state.setter
     def state(self, state: State) -> None:
         self.as_bound = state
+        if self.machine is not None:
+            self.machine.leave()
 
     @property
     def takes_single_changes(self) -> bool:

@@ -138,7 +138,7 @@ class Workspace(Operators):
             choices = ", ".join(get_args(SingleChanges))
             raise ValueError(f"single_changes is {single_changes!r}; it can be {choices}")
         if single_changes == "machine":
-            self._published.machine = Machine(self._published)
+            self._published.machine = Machine()
             self._published.machine.checks = debug.enabled
         self._record_gap = record_gap
         self._folder: Folder | None = None
@@ -384,7 +384,7 @@ class Workspace(Operators):
         machine = self._published.machine
         if machine is not None and machine.layout is None:
             with self._published.lock:
-                machine.noticed(sum(buffer.staged_rows for buffer in buffers.values()))
+                machine.noticed(self._published, sum(buffer.staged_rows for buffer in buffers.values()))
 
     @property
     def layout(self) -> Layout | None:
@@ -395,7 +395,7 @@ class Workspace(Operators):
     def commit_numbers(self, transaction: Transaction, rows: Sequence[int], layout: Layout) -> bool:
         """Commit what is staged as numbers; False: nothing was done, and it has to go the general way."""
         machine = self._published.machine
-        return machine is not None and machine.commit(transaction, rows, layout)
+        return machine is not None and machine.commit(self._published, transaction, rows, layout)
 
     def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
         """Commit, and where views can't, do it again: with partial sums of 128 bits, or without views."""
