@@ -61,7 +61,7 @@ class State:
     def takes_single_changes(self) -> bool:
         """Whether a commit does nothing beside changing versions and heads."""
         return not (
-            self.streams or self.recents or self.finals or self.strata.guarded or self.view_bytes is not None
+            self.streams or self.recents or self.strata.grown or self.strata.guarded or self.view_bytes is not None
         )
 
     @cached_property
