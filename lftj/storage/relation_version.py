@@ -101,6 +101,8 @@ class RelationVersion:
         self._relation = relation
         self._indices = indices
         self._upkeep = upkeep
+        self._read_columns: tuple[frozenset[int] | None, int, frozenset[int]] = None, 0, frozenset()
+        """What columns were read when so many indices were there, and what installed rules read then."""
 
     def held(self) -> list[Held]:
         """The codes that are to keep their values (:mod:`lftj.values.collector`)."""
@@ -250,9 +252,15 @@ class RelationVersion:
     @property
     def read_columns(self) -> frozenset[int]:
         """The columns that something reads."""
-        if not self.schema.wide:
-            return frozenset(self.schema.identity)
-        return self._upkeep.read.union(column for columns, _ in self.index_keys for column in columns)
+        schema = self.schema
+        if not schema.wide:
+            return schema.identity_set
+        read, n_indices, found = self._read_columns
+        if read is not self._upkeep.read or n_indices != len(self._indices):
+            read, keys = self._upkeep.read, self.index_keys
+            found = read.union(column for columns, _ in keys for column in columns)
+            self._read_columns = read, len(keys), found
+        return found
 
     def code(self, column: int) -> None:
         """Have the values of a column in its dictionary."""

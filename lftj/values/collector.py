@@ -182,7 +182,7 @@ class Collector:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._dictionaries: weakref.WeakSet[Dictionary] = weakref.WeakSet()
+        self._dictionaries: tuple[weakref.ref[Dictionary], ...] = ()
         self._holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
         self._walk: _Walk | None = None
@@ -200,7 +200,11 @@ class Collector:
     def add(self, dictionary: Dictionary) -> None:
         """Collect what a dictionary does not need, as long as it lives."""
         with self._lock:
-            self._dictionaries.add(dictionary)
+            living = (each for each in self._dictionaries if each() is not None)
+            self._dictionaries = (*living, weakref.ref(dictionary))
+
+    def _living(self) -> list[Dictionary]:
+        return [one for each in self._dictionaries if (one := each()) is not None]
 
     def settle(self, dictionary: Dictionary) -> None:
         """All values of a dictionary are held now: a walk for its sake comes when half as many more have."""
@@ -209,7 +213,7 @@ class Collector:
     def settle_new(self) -> None:
         """The same of all dictionaries that were never walked: what was loaded and installed holds them."""
         with self._lock:
-            for dictionary in self._dictionaries:
+            for dictionary in self._living():
                 if self._walk is None and not self._sizes.get(dictionary, _Size()).was_walked:
                     self.settle(dictionary)
 
@@ -234,8 +238,7 @@ class Collector:
 
     def advance(self) -> None:
         """Walk a piece, if there is something to do; one thread at a time."""
-        with self._lock:
-            dictionaries = list(self._dictionaries)
+        dictionaries = self._living()
         n_added = sum([dictionary.n_added for dictionary in dictionaries])
         if self._walk is None:
             came, self._n_added = n_added - self._n_added, n_added
@@ -256,7 +259,7 @@ class Collector:
         for _ in range(2):  # one that is on may have met what has gone since
             if self._walk is None:
                 with self._lock:
-                    self._walk = _Walk(list(self._dictionaries), list(self._holders), list(self._leases))
+                    self._walk = _Walk(self._living(), list(self._holders), list(self._leases))
             if not self._walk.make(1 << 62):
                 return
             self._end(self._walk)

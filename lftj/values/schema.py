@@ -137,7 +137,12 @@ class Schema:
             return replace(self, columns=self.columns[1:], wide=False)
         return replace(self, columns=self.columns[:-1], bag=False) if self.bag else self
 
-    @property
+    @cached_property
+    def floats(self) -> tuple[int, ...]:
+        """The columns that may hold NaN, by number."""
+        return tuple(n for n, column in enumerate(self.columns) if column.type.domain.name == "float")
+
+    @cached_property
     def rows(self) -> RowDomain:
         """Of a wide relation: the domain of its rows' codes."""
         from lftj.values.rows import RowDomain
@@ -150,6 +155,10 @@ class Schema:
     def identity(self) -> tuple[int, ...]:
         """Columns in which no two rows agree: all, or of a wide relation the rows' codes."""
         return (0,) if self.wide else tuple(range(len(self.columns)))
+
+    @cached_property
+    def identity_set(self) -> frozenset[int]:
+        return frozenset(self.identity)
 
     @cached_property
     def key_numbers(self) -> tuple[int, ...]:

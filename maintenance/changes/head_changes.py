@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,8 +34,9 @@ class Changes(Mapping[str, pa.Table]):
         (<changes: tri +2 -1>, 3, None)
     """
 
-    def __init__(self, names: tuple[str, ...], table_of: Callable[[str], pa.Table]) -> None:
-        """``table_of``: builds the change of one of the heads ``names``; its last column is the weight."""
+    def __init__(self, names: Collection[str], table_of: Callable[[str], pa.Table]) -> None:
+        """``table_of``: builds the change of one of the heads ``names``, which never change; its last column
+        is the weight."""
         self._names = names
         self._table_of = table_of
         self._tables: dict[str, pa.Table] = {}

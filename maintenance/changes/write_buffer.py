@@ -93,11 +93,15 @@ class WriteBuffer:
 
     def _waiting(self) -> tuple[np.ndarray, np.ndarray]:
         """The batches, one behind the other."""
-        if len(self._batches) == 1:
-            return self._batches[0]
-        rows = [np.empty((self._arity, 0), np.int64), *(rows for rows, _ in self._batches)]
-        weights = [np.empty(0, np.int64), *(weights for _, weights in self._batches)]
-        return np.concatenate(rows, axis=1), np.concatenate(weights)
+        batches = self._batches
+        if len(batches) == 1:
+            return batches[0]
+        if not batches:
+            return np.empty((self._arity, 0), np.int64), np.empty(0, np.int64)
+        return (
+            np.concatenate([rows for rows, _ in batches], axis=1),
+            np.concatenate([weights for _, weights in batches]),
+        )
 
     def net(self, version: RelationVersion) -> Change:
         """What the staged changes do to a version.

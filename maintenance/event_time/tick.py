@@ -133,3 +133,7 @@ class Tick:
                 change, _ = with_expiry(versions[name], change, left, each.left)
             if change is not None:
                 changes[name] = change
+
+
+STILL = Tick({})
+"""Of a workspace without streams."""

@@ -70,6 +70,8 @@ class MaintainedHead(Staged):
     ) -> None:
         """Plan the rules of ``name`` over the versions as they are; nothing is evaluated yet."""
         self.name = name
+        self.shown_name = shown_name(name)
+        """That of the head that a user wrote."""
         self.program = program
         self.schema = program.derived[name]
         self.rules = program.rules_of(name)

@@ -91,7 +91,8 @@ class RuleBody(Staged):
         self._places = [[search.variables.index(name) for name in self._emitted] for search in self.searches]
         self._held = StagedValue(SupportVersion(len(self._emitted), least=len(self.searches)))
         several = (self._held,) if len(self.searches) > 1 else ()
-        self._parts: tuple[Staged, ...] = (*self._own_searches, *several)
+        self._parts: tuple[Staged, ...] = (*(each for each in self._own_searches if each.stages), *several)
+        self._tidied = [each for each in self._own_searches if type(each).tidy is not BodySearch.tidy]
         free = self._emitted
         if len(self.searches) == 1:
             (search,) = self.searches
@@ -128,7 +129,8 @@ class RuleBody(Staged):
     @property
     def keeps_something(self) -> bool:
         """Whether a step stages anything."""
-        return len(self.parts) != 1 or self.all_searches[0].keeps_something
+        several = len(self.searches) > 1 or len(self.parts) > 1
+        return several or any(search.keeps_something for search in self._own_searches)
 
     def build(self, building: Building) -> Rows:
         """All rows; staged, like a step."""
@@ -213,7 +215,7 @@ class RuleBody(Staged):
 
     def tidy(self, versions: Versions) -> int:
         """Build worn records anew, over versions that are published; returns for how many searches."""
-        return sum([search.tidy(versions) for search in self._own_searches])
+        return sum([search.tidy(versions) for search in self._tidied])
 
     def describe(self) -> list[str]:
         """For ``explain``: what was decided, and each search."""

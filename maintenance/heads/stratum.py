@@ -4,16 +4,21 @@ Invariants
 
 1. A head reads base relations, heads of strata below its own, and relations that grow by what is below it.
 2. Strata never change; what heads keep changes in place.
+
+Cost: a commit looks at the heads that read what it changes, however many others there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import heappop, heappush
 
 from indices.compile_time import seconds_without_compiling
 from lftj.language.body import CheckedProgram, Source
 from lftj.language.several_aggregates import is_auxiliary
 from maintenance.changes.change import Change
+from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.grown import Grown, Moment
 from maintenance.heads.head import MaintainedHead
 from maintenance.stats import RuleStats, TransactionStats
@@ -22,33 +27,14 @@ from maintenance.strategies.strategy import Round
 Guarded = tuple[MaintainedHead, frozenset[Source]]
 """A head whose views stand as long as what its rules compute fits, and the columns by which that is known."""
 
+Place = tuple[int, int]
+
 
 class Stratum:
     """Heads that read none of each other: each is stepped once."""
 
     def __init__(self, heads: Sequence[MaintainedHead]) -> None:
         self.heads = tuple(heads)
-
-    def step(self, change: Round, stats: TransactionStats) -> dict[str, Change]:
-        """What changed of the heads, by name; staged, and entered into the round.
-
-        ``stats.rules`` gets the figures of every head whose relations changed, before it stages anything.
-        Raises what heads raise; then all of those have to be dropped.
-        """
-        changed: dict[str, Change] = {}
-        for head in self.heads:
-            if head.reads.isdisjoint(change.changes):
-                continue
-            started = seconds_without_compiling()
-            figures = stats.rules[head.name] = RuleStats(head.strategy)
-            columns, weights = head.step(change, figures)
-            if len(weights):
-                changed[head.name] = Change(columns, weights)
-                version = change.enter(head.name, changed[head.name])
-                head.check_values(version, columns, weights)
-            figures.head_changes = len(weights)
-            figures.seconds = seconds_without_compiling() - started
-        return changed
 
 
 class Strata:
@@ -73,6 +59,11 @@ class Strata:
         guards = ((head, head.program.guards.get(head.name)) for head in self.heads.values())
         self.guarded: list[Guarded] = [(head, guard.columns) for head, guard in guards if guard is not None]
         self.guarded_columns = frozenset[Source]().union(*(columns for _, columns in self.guarded))
+        self.guarding: dict[str, list[Guarded]] = {}
+        """By relation, the heads whose views stand as long as some of its columns are as they are."""
+        for head, columns in self.guarded:
+            for name in dict.fromkeys(relation for relation, _ in columns):
+                self.guarding.setdefault(name, []).append((head, columns))
 
     @property
     def members(self) -> Iterator[MaintainedHead | Grown]:
@@ -80,20 +71,70 @@ class Strata:
         for one in self._ordered:
             yield from one.heads if isinstance(one, Stratum) else (one,)
 
+    @cached_property
+    def _places(self) -> list[Place]:
+        """Of relations that grow, among all that is stepped: how many stand before, and 0."""
+        return [(number, 0) for number, one in enumerate(self._ordered) if not isinstance(one, Stratum)]
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Sequence[Place]]:
+        """By relation, the heads that read it: how many strata and the like stand before, and its place."""
+        readers: dict[str, list[Place]] = {}
+        for number, one in enumerate(self._ordered):
+            for place, head in enumerate(one.heads if isinstance(one, Stratum) else ()):
+                for name in head.reads:
+                    readers.setdefault(name, []).append((number, place))
+        return readers
+
     def step(
         self, change: Round, stats: TransactionStats, moment: Moment | None
     ) -> Iterator[tuple[str, Change]]:
-        """Step all, one behind the other; gives what changes of each, by name, before it goes on.
+        """Step what reads what changed, one behind the other: staged, and entered.
 
-        ``moment``: None where the round has already what is added to relations that grow.  Else as
-        :meth:`Stratum.step`.
+        Gives what is added to each relation that grows, by name, before it goes on.  ``moment``: None where
+        the round has that already.  ``stats.rules`` gets the figures of every head whose relations changed,
+        before it stages anything.  Raises what heads raise, and FunctionalConflictError; then all of those
+        have to be dropped.
         """
-        for one in self._ordered:
-            if isinstance(one, Stratum):
-                yield from one.step(change, stats).items()
-            elif moment is not None and (gained := one.gained(change, moment)) is not None:
-                change.enter(one.name, gained)
-                yield one.name, gained
+        readers, functions, changes = self._readers, self.functions, change.changes
+        waiting = {place for name in changes if name in readers for place in readers[name]}
+        if moment is not None:
+            waiting.update(self._places)
+        places = sorted(waiting)
+        unchecked: list[str] = []
+        at = 0
+        while places:
+            number, place = heappop(places)
+            if unchecked and number != at:
+                _refuse_conflicts(unchecked, change)
+            at, member = number, self._ordered[number]
+            if not isinstance(member, Stratum):
+                assert moment is not None
+                name = member.name
+                if (gained := member.gained(change, moment)) is None:
+                    continue
+                version = change.enter(name, gained)
+                yield name, gained
+            else:
+                head = member.heads[place]
+                name = head.name
+                started = seconds_without_compiling()
+                figures = stats.rules[name] = RuleStats(head.strategy)
+                columns, weights = head.step(change, figures)
+                if len(weights):
+                    version = change.enter(name, Change(columns, weights))
+                    head.check_values(version, columns, weights)
+                figures.head_changes = len(weights)
+                figures.seconds = seconds_without_compiling() - started
+                if not len(weights):
+                    continue
+            if name in functions and not version.schema.functional:
+                unchecked.append(name)
+            for reader in readers.get(name, ()):
+                if reader not in waiting and reader > (number, place):
+                    waiting.add(reader)
+                    heappush(places, reader)
+        _refuse_conflicts(unchecked, change)
 
     def below(self, others: Iterable[Stratum]) -> Strata:
         """These, and others on top of them."""
@@ -138,6 +179,14 @@ def _ordered(strata: Sequence[Stratum], grown: Iterable[Grown]) -> list[Stratum 
     for place, stratum in enumerate(strata, 1):
         ordered += [stratum, *behind.get(place, ())]
     return ordered
+
+
+def _refuse_conflicts(names: list[str], change: Round) -> None:
+    """Raise FunctionalConflictError where one is no function; else the list is empty then."""
+    while names:
+        name = names.pop(0)
+        changed = change.changes[name]
+        refuse_relation_conflict(change.new[name], changed.columns, changed.weights)
 
 
 def _hidden(head: MaintainedHead) -> str:

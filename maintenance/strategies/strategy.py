@@ -136,6 +136,9 @@ class BodySearch(Staged, ABC):
         """Whether a step stages anything."""
         return True
 
+    stages = True
+    """Whether a step may ever stage anything."""
+
     @property
     def budget(self) -> int | None:
         """Operations after which a step goes another way; None where there is none."""

@@ -24,8 +24,7 @@ that of commits of what they read, less publishing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -117,7 +116,7 @@ class Applied(Sequence[Changes]):
         if place not in self._changes:
             schemas = self._schemas
             self._changes[place] = Changes(
-                tuple(schemas), lambda name: table_of_change(schemas[name], self._change(name, place))
+                schemas.keys(), lambda name: table_of_change(schemas[name], self._change(name, place))
             )
         return self._changes[place]
 
@@ -228,14 +227,7 @@ class BatchCommit(Commit):
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
         streams, recents = self._tick.streams, self._tick.recents
-        return replace(
-            state,
-            versions=versions,
-            spans=self._spans,
-            streams=streams,
-            recents=recents,
-            commit=self.mark,
-        )
+        return state.committed(versions, self.mark, self._spans, streams, recents)
 
     def _at_once(self, batch: TimedRound, state: State) -> None:
         """Stage what heads at once will be, and note their changes."""
@@ -303,12 +295,10 @@ class BatchCommit(Commit):
             version = round_.enter(name, change)
             if name in functions and (head is None or not head.schema.functional):
                 refuse_relation_conflict(version, change.columns, change.weights)
-        for name, change in self._slow.step(round_, stats, self._moment(index)):
-            if name in self._slow.grown:
-                refuse_nan(name, round_.new[name].schema, change, state.heads)
-            if name in functions and not round_.new[name].schema.functional:
-                refuse_relation_conflict(round_.new[name], change.columns, change.weights)
-        return replace(state, versions=round_.new, commit=None), round_.changes
+        for name, gained in self._slow.step(round_, stats, self._moment(index)):
+            refuse_nan(name, round_.new[name].schema, gained, state.heads)
+        following = state.committed(round_.new, None, state.spans, state.streams, state.recents)
+        return following, round_.changes
 
     def _moment(self, index: int) -> Moment:
         """A transaction, for what grows by it."""
@@ -343,9 +333,8 @@ class BatchCommit(Commit):
         tables = {name: table_of_change(state.versions[name].schema, change) for name, change in net.items()}
         return Changed(tables, len(self._applied), self._tick.moved)
 
-    @cached_property
-    def head_changes(self) -> CodedChanges:
-        """What all transactions together do to the heads that a user knows of, when all are worked out."""
+    def _worked_out(self) -> CodedChanges:
+        """What all transactions together do to the heads that a user knows of."""
         net = {name: self._net(name) for name in self._schemas}
         return CodedChanges(self._schemas, {name: change for name, change in net.items() if change})
 

@@ -15,8 +15,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -32,7 +30,7 @@ from maintenance.changes.head_changes import Changes
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.durable.entries import Changed
 from maintenance.event_time.closing import extents_of
-from maintenance.event_time.tick import Tick
+from maintenance.event_time.tick import STILL, Tick
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.grown import Moment
 from maintenance.heads.head import MaintainedHead
@@ -55,22 +53,25 @@ class Commit:
         self.announcements: list[Announcement] = []
         self._transaction = transaction
         self._changes: dict[str, Change] = {}
-        self._tick = Tick(state.streams, state.recents, extents_of(state.finals), transaction.clockwork)
+        self._tick = STILL
+        if state.streams or state.recents:
+            self._tick = Tick(state.streams, state.recents, extents_of(state.finals), transaction.clockwork)
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
             if transaction.clockwork.told is None:
                 refuse_grown(name, state)
             version = state.base_version(name)
             change = self._tick.judged(name, buffer).net(version)
-            inserted = int(np.count_nonzero(change.weights > 0))
+            inserted = len(change) + int(change.weights.sum()) >> 1
             self.stats.inserted[name], self.stats.erased[name] = inserted, len(change) - inserted
             self.stats.no_changes[name] = change.no_changes
             if len(change):
                 refuse_nan(name, version.schema, change, state.heads)
                 self._changes[name] = change
         self._written = dict(self._changes)
-        self._tick.expire(state.versions, self._changes)
-        self.stats.late, self.stats.expired = self._tick.late, self._tick.expired
+        if self._tick is not STILL:
+            self._tick.expire(state.versions, self._changes)
+            self.stats.late, self.stats.expired = self._tick.late, self._tick.expired
 
     def _begin(self, committed: object, state: State) -> None:
         self.mark = object()
@@ -82,11 +83,12 @@ class Commit:
         self._heads = state.heads
         self._round: Round | None = None
         self._schemas = state.shown
+        self._head_changes: CodedChanges | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether the staged changes leave everything as it is."""
-        return not self._changes and not self._tick.moved
+        return not self._changes and (self._tick is STILL or not self._tick.moved)
 
     @property
     def stepped(self) -> list[MaintainedHead]:
@@ -103,30 +105,24 @@ class Commit:
         Raises DataError and EvaluationError; then :meth:`drop`.
         """
         round_ = Round(state.versions, dict(state.versions), {})
-        functions, grown = state.strata.functions, state.strata.grown
+        strata = state.strata
         for name, change in self._changes.items():
             version = round_.enter(name, change)
-            if name in functions:
+            if name in strata.functions:
                 refuse_relation_conflict(version, change.columns, change.weights)
         spans = widened(state, state.spans, self._changes)
-        is_new = self._transaction.clockwork.told is None
+        is_new = bool(strata.grown) and self._transaction.clockwork.told is None
         moment = Moment(*self._tick.clocks, dict(self._written)) if is_new else None
-        for name, change in state.strata.step(round_, self.stats, moment):
-            if name in functions and not round_.new[name].schema.functional:
-                refuse_relation_conflict(round_.new[name], change.columns, change.weights)
-            if name in grown:
-                refuse_nan(name, round_.new[name].schema, change, state.heads)
-                self._written[name] = change
-        spans = widened(
-            state, spans, {name: round_.changes[name] for name in round_.changes.keys() - self._changes}
-        )
+        for name, gained in strata.step(round_, self.stats, moment):
+            refuse_nan(name, round_.new[name].schema, gained, state.heads)
+            self._written[name] = gained
+        if strata.guarded:
+            of_heads = {name: round_.changes[name] for name in round_.changes.keys() - self._changes}
+            spans = widened(state, spans, of_heads)
         refuse_large_views(state.heads, round_.new, state.view_bytes)
         self._changes = round_.changes
         self._round = round_
-        streams, recents = self._tick.streams, self._tick.recents
-        return replace(
-            state, versions=round_.new, spans=spans, streams=streams, recents=recents, commit=self.mark
-        )
+        return state.committed(round_.new, self.mark, spans, self._tick.streams, self._tick.recents)
 
     def entry(self, state: State) -> Changed:
         """What the journal says: the changes of base relations, by value.  ``state``: the one before."""
@@ -134,19 +130,24 @@ class Commit:
         tables = {name: table_of_change(state.versions[name].schema, change) for name, change in changes}
         return Changed(tables, streams=self._tick.moved)
 
-    @cached_property
+    @property
     def head_changes(self) -> CodedChanges:
         """The changes of the heads that a user knows of, when all are worked out."""
-        changed = {name: self._changes[name] for name in self._schemas if name in self._changes}
-        return CodedChanges(self._schemas, changed)
+        if self._head_changes is None:
+            self._head_changes = self._worked_out()
+        return self._head_changes
+
+    def _worked_out(self) -> CodedChanges:
+        shown = self._schemas
+        return CodedChanges(shown, {name: self._changes[name] for name in self._changes if name in shown})
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
         self._transaction.stats = self.stats
-        self._transaction.changes = Changes(tuple(self._schemas), self.head_changes)
+        self._transaction.changes = Changes(self._schemas.keys(), self.head_changes)
         for head in self.stepped:
             head.keep()
-        if not self.announcements:
+        if not self.announcements and subscribers.has_some:
             late = LateRows(self._tick.late_rows, self._transaction.subscriber_errors)
             self.announcements = [
                 subscribers.announcement(self._transaction, self._changes, self.number),
@@ -168,12 +169,14 @@ class Commit:
         """Let heads give back what they need no more; returns what to say of those that failed."""
         problems = []
         try:
-            for changed in self._each_changed:
-                note_narrowed(state, changed)
+            if state.strata.guarded:
+                for changed in self._each_changed:
+                    note_narrowed(state, changed)
         except Exception as error:
             problems.append(failed_housekeeping("looking for heads that may have views again", error))
         try:
-            enter_commit(state, self.stats, self._n_changed, self._round)
+            if self.stats.rules:
+                enter_commit(state, self.stats, self._n_changed, self._round)
         except Exception as error:
             problems.append(failed_housekeeping("sampling what views would take", error))
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
@@ -202,8 +205,9 @@ class Commit:
         """Note what the sensitivity records take after the commit."""
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):
             for search in head.searches:
-                rule_stats.index_bytes += search.nbytes
-                rule_stats.records += sum([index.n_records for index in search.sensitivity])
+                if search.keeps_something:
+                    rule_stats.index_bytes += search.nbytes
+                    rule_stats.records += sum([index.n_records for index in search.sensitivity])
 
 
 def refuse_grown(name: str, state: State) -> None:
@@ -222,9 +226,8 @@ def failed_housekeeping(what: str, error: Exception) -> str:
 
 def refuse_nan(name: str, schema: Schema, change: Change, heads: Mapping[str, MaintainedHead]) -> None:
     """NaN equals nothing: it can't come into a column that a maintained rule joins by."""
-    for position, column in enumerate(schema.columns):
-        if column.type.domain.name != "float":
-            continue
+    for position in schema.floats:
+        column = schema.columns[position]
         first = next((head.name for head in heads.values() if head.joins_by(name, position)), None)
         if first and (change.columns[position][change.weights > 0] == NAN_CODE).any():
             raise NanError(

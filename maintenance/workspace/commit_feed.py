@@ -51,6 +51,8 @@ class CommitFeed:
         self.feed_bytes = feed_bytes
         self.arrived = threading.Condition()
         """Whoever waits for the next version waits here, and is woken when it is shown."""
+        self.n_waiting = 0
+        """Who is about to wait, each counted under the lock before he looks whether the version is shown."""
         self._lock = threading.Lock()
         self._last = version
         self._start: int | None = None
@@ -167,5 +169,6 @@ class CommitFeed:
 
     def wake(self) -> None:
         """A version was shown, or none will be any more."""
-        with self.arrived:
-            self.arrived.notify_all()
+        if self.n_waiting:
+            with self.arrived:
+                self.arrived.notify_all()

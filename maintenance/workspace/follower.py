@@ -138,8 +138,12 @@ class Follower:
         if folder is not None:
             seconds = min(seconds, folder.look_again)
         with feed.arrived:
-            if self._published.shown.number <= version and not feed.is_closed:
-                feed.arrived.wait(seconds)
+            feed.n_waiting += 1
+            try:
+                if self._published.shown.number <= version and not feed.is_closed:
+                    feed.arrived.wait(seconds)
+            finally:
+                feed.n_waiting -= 1
         return not feed.is_closed
 
 

@@ -61,7 +61,9 @@ def widened(state: State, spans: Spans, changes: Mapping[str, HasColumns]) -> Sp
     Raises MayNotFit where a head has views that it is not to have then.
     """
     wider: dict[Source, Span | None] = {}
-    for source in state.strata.guarded_columns:
+    guarding = state.strata.guarding
+    read = [columns for name in changes if name in guarding for _, columns in guarding[name]]
+    for source in frozenset[Source]().union(*read) if read else ():
         change = changes.get(source[0])
         if change is None:
             continue
@@ -95,7 +97,9 @@ def note_narrowed(state: State, changes: Mapping[str, tuple[Columns, np.ndarray]
 
     ``changes``: rows and weights by relation, of a commit that stands.
     """
-    for head, columns in state.strata.guarded:
+    guarding = state.strata.guarding
+    found = {head: columns for name in changes if name in guarding for head, columns in guarding[name]}
+    for head, columns in found.items():
         if not waits(head, state.spans):
             continue
         for relation, column in columns:

@@ -9,8 +9,9 @@ Invariants
 2. What spans add up is exact; a span's memory is that of less than ``LOOK_EVERY`` commits before its end.
 3. ``total`` never goes down, by no rounding either: it is added up by itself.
 
-Cost: of a commit some additions.  Memory is looked at where a span ends and ``LOOK_EVERY`` commits came since
-the last look: for n commits less than ``SPANS * (2 + log2(n / SPANS))`` times.
+Cost: of a commit an entry in a list, of which at most ``WAITING`` wait to be added up.  Memory is looked at
+where a span ends and ``LOOK_EVERY`` commits came since the last look: for n commits less than
+``SPANS * (2 + log2(n / SPANS))`` times.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from maintenance.stats import TransactionStats
 
@@ -27,9 +29,10 @@ SPANS = 128
 LOOK_EVERY = 16
 """A look at the memory takes a good part of what a commit of one row takes."""
 
+WAITING = 64
 
-@dataclass(frozen=True)
-class Span:
+
+class Span(NamedTuple):
     """Commits that followed each other, those that changed something.
 
     Attributes:
@@ -50,7 +53,7 @@ class Span:
     operations: int = 0
     housekeeping_rows: int = 0
     ended: float = 0.0
-    memory_bytes: Mapping[str, int] = field(default_factory=dict)
+    memory_bytes: Mapping[str, int] = MappingProxyType({})
 
     def then(self, other: Span) -> Span:
         """This span and the one behind it as one."""
@@ -68,7 +71,7 @@ class Span:
 
 def one_commit(stats: TransactionStats) -> Span:
     """The span of a commit that has ended now."""
-    operations = sum(figures.operations for figures in stats.rules.values())
+    operations = sum([figures.operations for figures in stats.rules.values()])
     return Span(1, stats.seconds, stats.seconds, 0.0, operations, stats.housekeeping_rows, time.time())
 
 
@@ -77,7 +80,7 @@ class History:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.total = Span()
+        self._total = Span()
         self._width = 1
         self._ended: tuple[Span, ...] = ()
         self._last = Span()
@@ -85,22 +88,48 @@ class History:
         self._memory: Mapping[str, int] = {}
         self._looked_at = -LOOK_EVERY
         """So many commits had come at the last look."""
+        self._waiting: list[Span] = []
+        """Commits that are not added up yet."""
+        self._room = 1
+        """So many may wait: memory is looked at behind the last of them, or never."""
+
+    @property
+    def total(self) -> Span:
+        """All commits."""
+        with self._lock:
+            self._add_up()
+            return self._total
 
     def add(self, commit: Span, memory: Callable[[], Mapping[str, int]]) -> None:
         """Count a commit; ``memory`` says what all takes behind it, by kind, when asked."""
         with self._lock:
-            self.total = self.total.then(commit)
-            last = self._last.then(commit)
-            if last.commits < self._width:
-                self._last = last
-                return
-            if self.total.commits - self._looked_at >= LOOK_EVERY:
-                self._memory, self._looked_at = memory(), self.total.commits
-            ended, width = (*self._ended, replace(last, memory_bytes=self._memory)), self._width
+            self._waiting.append(commit)
+            if len(self._waiting) >= self._room:
+                self._add_up(memory)
+
+    def _add_up(self, memory: Callable[[], Mapping[str, int]] | None = None) -> None:
+        """Count all that waits; ``memory``: behind the last of it, where there is no more room."""
+        while self._waiting:
+            self._enter(self._waiting[0], memory)
+        n_looked = self._looked_at + LOOK_EVERY - self._total.commits
+        n_ended = self._width - self._last.commits
+        n_ended += -(-max(0, n_looked - n_ended) // self._width) * self._width
+        self._room = min(n_ended, WAITING)
+
+    def _enter(self, commit: Span, memory: Callable[[], Mapping[str, int]] | None) -> None:
+        total, last = self._total.then(commit), self._last.then(commit)
+        ended, width, looked_at, taken = self._ended, self._width, self._looked_at, self._memory
+        if last.commits == width:
+            if total.commits - looked_at >= LOOK_EVERY:
+                assert memory is not None
+                taken, looked_at = memory(), total.commits
+            ended, last = (*ended, last._replace(memory_bytes=taken)), Span()
             if len(ended) == SPANS:
                 ended = tuple(one.then(other) for one, other in zip(ended[::2], ended[1::2], strict=True))
                 width *= 2
-            self._last, self._ended, self._width = Span(), ended, width
+        self._memory, self._looked_at = taken, looked_at
+        # In one line without a call, for an interruption finds all of it done or nothing.
+        self._total, self._last, self._ended, self._width = total, last, ended, width; del self._waiting[0]  # noqa: E702  # fmt: skip
 
     def add_many(self, commits: int, seconds: float, memory: Callable[[], Mapping[str, int]]) -> None:
         """Count commits of which it is known what they took together: each is taken for the mean of them."""
@@ -113,7 +142,10 @@ class History:
     def waited(self, seconds: float) -> None:
         """Count what a commit waited for the disk; where others came since, it is counted with the last."""
         with self._lock:
-            self.total = _with_wait(self.total, seconds)
+            if self._waiting:
+                self._waiting[-1] = _with_wait(self._waiting[-1], seconds)
+                return
+            self._total = _with_wait(self._total, seconds)
             if self._last.commits or not self._ended:
                 self._last = _with_wait(self._last, seconds)
             else:
@@ -122,9 +154,10 @@ class History:
     def spans(self, memory_bytes: Mapping[str, int]) -> tuple[Span, ...]:
         """All of them, the oldest first; ``memory_bytes``: what all takes now, by kind."""
         with self._lock:
+            self._add_up()
             found = (*self._ended, self._last) if self._last.commits else self._ended
-            return (*found[:-1], *(replace(last, memory_bytes=memory_bytes) for last in found[-1:]))
+            return (*found[:-1], *(last._replace(memory_bytes=memory_bytes) for last in found[-1:]))
 
 
 def _with_wait(span: Span, seconds: float) -> Span:
-    return replace(span, disk_seconds=span.disk_seconds + seconds)
+    return span._replace(disk_seconds=span.disk_seconds + seconds)

@@ -57,7 +57,8 @@ class WorkspaceStats:
 
     def as_dict(self) -> dict[str, Any]:
         """All figures by their names."""
-        return asdict(self)
+        history = [{**span._asdict(), "memory_bytes": dict(span.memory_bytes)} for span in self.history]
+        return {**asdict(self), "history": tuple(history)}
 
     def __str__(self) -> str:
         """The figures in words.

@@ -112,7 +112,7 @@ class Published:
     @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
-        return self.feed.is_kept or self.subscribers.are_there
+        return self.feed.is_kept or (self.subscribers.has_some or self.subscribers.has_to_tell)
 
     @property
     def keeps_changes(self) -> bool:
@@ -340,6 +340,7 @@ class Published:
         """
         problems: list[str] = []
         unheard: list[str] = []
+        is_finished = False
         try:
             try:
                 self._commit(begun, problems)
@@ -348,8 +349,10 @@ class Published:
                 raise
             finally:
                 self._finish(committed, unheard)
-        finally:  # again, if an interruption came amid the first time
-            self._finish(committed, unheard)
+                is_finished = True
+        finally:
+            if not is_finished:  # again, for an interruption came amid the first time
+                self._finish(committed, unheard)
         if self.grown is not None:
             self.grown()
         for problem in problems:
@@ -374,7 +377,8 @@ class Published:
             number = commit.number if self.store is None or not commit.is_empty else self.store.number
             problems += commit.tidy(self.state)
             try:
-                enforce_budgets(state.budgets, state.heads.values())
+                if state.budgets:
+                    enforce_budgets(state.budgets, state.heads.values())
             except Exception as error:
                 problems.append(failed_housekeeping("keeping the memory budget", error))
             try:
@@ -388,14 +392,15 @@ class Published:
             commit.stats.seconds = seconds_without_compiling() - started
             if not commit.is_empty:
                 self.watched.history.add(one_commit(commit.stats), lambda: self.memory_bytes(self.state))
+        if not number:
+            return
         waiting = time.perf_counter()
         try:
             self.wait(number)
         except DurabilityError:
             commit.refuse()
             raise
-        if number:
-            self.watched.history.waited(time.perf_counter() - waiting)
+        self.watched.history.waited(time.perf_counter() - waiting)
 
     def _hold_indices(self, state: State) -> None:
         """What installed rules read is held (:mod:`lftj.storage.upkeep`), where they are not as before."""
@@ -420,8 +425,9 @@ class Published:
             with self.lock:
                 self._settle()
         self.feed.wake()
-        store = self.store
-        unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
+        if self.subscribers.has_to_tell:
+            store = self.store
+            unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
 
     def _settle(self) -> None:
         """End the last commit, which an exception may have left anywhere; may be done any number of times."""

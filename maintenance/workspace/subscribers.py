@@ -117,9 +117,14 @@ class Subscribers:
             self._callbacks.pop(head, None)
 
     @property
-    def are_there(self) -> bool:
-        """Whether anybody wants to hear of anything, or has not heard yet."""
-        return bool(self._waiting or self._callbacks)
+    def has_some(self) -> bool:
+        """Whether anybody ever wanted to hear of something."""
+        return bool(self._callbacks)
+
+    @property
+    def has_to_tell(self) -> bool:
+        """Whether there is something to tell."""
+        return bool(self._waiting)
 
     def has(self, head: str) -> bool:
         """Whether anybody wants to hear of a head."""

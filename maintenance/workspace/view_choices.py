@@ -11,7 +11,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lftj.language.several_aggregates import shown_name
@@ -20,7 +20,7 @@ from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
 from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
-from maintenance.stats import TransactionStats
+from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.auto.view_choice import ViewChoice
 from maintenance.strategies.strategy import Round
@@ -48,17 +48,17 @@ def enter_commit(
     ``state``: the one that was published.  ``n_changed``: rows by relation.  ``change``: of the commit, where
     it is known.
     """
-    taken: dict[str, list[int]] = {}
+    heads = state.heads
+    taken: dict[str, list[RuleStats]] = {}
     for rule, figures in stats.rules.items():
-        taken.setdefault(shown_name(rule), []).append(figures.operations)
-    for name, operations in taken.items():
-        choice = state.heads[name].choice if name in state.heads else None
+        taken.setdefault(heads[rule].shown_name, []).append(figures)
+    for name, each in taken.items():
+        choice = heads[name].choice if name in heads else None
         if choice is None:
             continue
         looks = choice.looks_at_memory
-        figures = next(stats.rules[rule] for rule in stats.rules if shown_name(rule) == name)
-        n_rows = sum(times * n_changed.get(relation, 0) for relation, times in choice.atoms.items())
-        choice.enter(sum(operations), len(operations), n_rows, change, figures)
+        n_rows = sum([times * n_changed.get(relation, 0) for relation, times in choice.atoms.items()])
+        choice.enter(sum([figures.operations for figures in each]), len(each), n_rows, change, each[0])
         if choice.in_use:
             if name in stats.rules:
                 stats.rules[name].chosen = ("views",)
@@ -66,11 +66,13 @@ def enter_commit(
                 choice.exceeds = _exceeds(state, name)
 
 
-def wants_change(state: State) -> bool:
-    """Whether some head would rather be kept otherwise."""
+def wants_change(state: State, names: Collection[str] | None = None) -> bool:
+    """Whether some head would rather be kept otherwise: of some, those of a commit, or of all."""
+    heads: Iterable[MaintainedHead] = state.heads.values()
+    if names is not None:
+        heads = [state.heads[name] for name in {*names, *map(shown_name, names)} if name in state.heads]
     return any(
-        head.looks_for_views or (head.choice is not None and head.choice.wants_change)
-        for head in state.heads.values()
+        head.looks_for_views or (head.choice is not None and head.choice.wants_change) for head in heads
     )
 
 

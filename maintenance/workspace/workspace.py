@@ -397,19 +397,22 @@ class Workspace(Operators):
         machine = self._published.machine
         return machine is not None and machine.commit(self._published, transaction, rows, layout)
 
-    def _commit(self, committed: object, begun: Callable[[State], Commit]) -> None:
+    def _commit(self, committed: Transaction | Applied, begun: Callable[[State], Commit]) -> None:
         """Commit, and where views can't, do it again: with partial sums of 128 bits, or without views."""
+        are_changed = False
         while True:
             try:
                 self._published.commit(committed, begun)
             except MayNotFit as error:
                 self._change_views(partial(without_unproven, spans=error.spans))
+                are_changed = True
             except RangeError:
                 if not self._change_views(with_other_views):
                     self._choose_views()  # of a commit that is refused whatever the views are
                     raise
+                are_changed = True
             else:
-                self._choose_views()
+                self._choose_views(None if are_changed else committed.stats.rules)
                 return
 
     def _change_views(self, changed: Callable[[State, Domains], State]) -> bool:
@@ -421,9 +424,12 @@ class Workspace(Operators):
                 self._published.change_heads(following, None)
             return following is not state
 
-    def _choose_views(self) -> None:
-        """Let heads under `auto` go over to views, or back; the commit stands, so what fails is a warning."""
-        if not wants_change(self._published.state):
+    def _choose_views(self, heads: Collection[str] | None = None) -> None:
+        """Let heads under `auto` go over to views, or back; the commit stands, so what fails is a warning.
+
+        ``heads``: those that the commit stepped; None where others may want it too.
+        """
+        if not wants_change(self._published.state, heads):
             return
         try:
             self._change_views(reconsidered)

@@ -672,7 +672,7 @@ FAULTS = (
     Fault(
         "a head that reads a head does not hear of its changes",
         "maintenance/heads/stratum.py",
-        "                version = change.enter(head.name, changed[head.name])\n",
+        "                version = change.enter(head.name, Change(columns, weights))\n",
         "                version = change.new[head.name].advance(columns, weights)\n",
         WORKSPACE,
     ),

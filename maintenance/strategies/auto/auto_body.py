@@ -264,6 +264,10 @@ class AutoBody(BodySearch):
         self._shadow = None
         self.ledger.changed(max(LEAST_BUDGET, self._whole))
 
+    def keep(self) -> None:
+        if self._phase != "delta":
+            super().keep()
+
     def _keep_own(self) -> None:
         if self._staged is not None:
             self.trace.take(self._staged)

@@ -35,6 +35,8 @@ from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, B
 class DeltaBody(BodySearch):
     """A body whose rows hold the emitted variables; their weights count the assignments of the others."""
 
+    stages = False
+
     def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
         self.problem = problem = replace(lowered.problem, counted=True)
         self.lowered = lowered
@@ -157,6 +159,8 @@ class DeltaBody(BodySearch):
 
 class DeltaTest(DeltaBody, BodyTest):
     """A body that no variable of the rows stands in: it holds when it has an assignment; they are counted."""
+
+    stages = True
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
         super().__init__(lowered, choice, catalog)

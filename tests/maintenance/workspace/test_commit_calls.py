@@ -1,0 +1,75 @@
+"""What a small commit takes in Python, counted: calls of functions, which no other heads add to."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import FrameType
+
+import pytest
+
+from maintenance import Workspace
+
+TOUCHED = """
+    degree[a] = count() <- edge(a, _).
+    total[a] = sum(c) <- edge(a, b), edge(b, c).
+    tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c).
+"""
+
+
+def others(n: int) -> str:
+    """Rules of heads that read something else, each head by another."""
+    rules = "".join(f"o{i}[a] = sum(b) <- other(a, b), b != {i}. p{i}(a) <- o{i}[a] = b.\n" for i in range(n))
+    return rules
+
+
+def a_workspace(rules: str, strategy: str = "delta") -> Workspace:
+    workspace = Workspace()
+    for name in ("edge", "other"):
+        workspace.load(name, {"x": [1, 1, 2, 3], "y": [2, 3, 3, 1]})
+    if rules:
+        workspace.install(rules, strategy)
+    return workspace
+
+
+def calls_of(workspace: Workspace, number: int) -> int:
+    """Calls of Python functions by the commit of one row."""
+    n_calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call"
+
+    gc.disable()  # whose callbacks are calls, too
+    sys.setprofile(count)
+    try:
+        with workspace.transaction() as tx:
+            tx.insert("edge", [(number, number + 1)])
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return n_calls
+
+
+def least_calls(workspace: Workspace) -> int:
+    """Of several commits: some have more to do, as merges and looks at the memory."""
+    return min(calls_of(workspace, number) for number in range(10, 22))
+
+
+@pytest.mark.parametrize("strategy", ["delta", "auto", "trace"])
+def test_heads_that_a_commit_does_not_touch_cost_it_nothing(strategy: str) -> None:
+    few, many = (least_calls(a_workspace(TOUCHED + others(n), strategy)) for n in (1, 40))
+    assert few == many
+
+
+def test_a_small_commit_takes_few_calls() -> None:
+    assert least_calls(a_workspace("")) <= 180
+    assert least_calls(a_workspace("degree[a] = count() <- edge(a, _).")) <= 330
+
+
+def test_what_nobody_asked_for_is_not_worked_out() -> None:
+    workspace = a_workspace(TOUCHED)
+    before = least_calls(workspace)
+    remove = workspace.subscribe("degree", lambda table: None)
+    assert least_calls(workspace) > before
+    remove()
