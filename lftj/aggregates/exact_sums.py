@@ -27,6 +27,7 @@ from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.limb_numbers import UNIT_BITS, Numbers, rounded_quotients, whole_words
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.aggregates.sum_values import (
+    codes_of_decimals,
     decimal_scale,
     doubles,
     n_summand_words,
@@ -103,6 +104,18 @@ class ExactSums:
         lowest_bit = UNIT_BITS if self._is_rounded else 0
         summands = words_of_integers(codes) if are_unscaled else words(codes, self._type)
         return (pool.add_integers(slots, summands, weights, offsets, lowest_bit),)
+
+    def codes(self, groups: GroupNames, numbers: Sequence[Numbers]) -> np.ndarray | None:
+        """The codes of sums of decimals that have few digits; None of others: then :meth:`values`."""
+        if (
+            self._is_average
+            or self._type.domain.name != "decimal"
+            or groups.declared.domain.name != "decimal"
+        ):
+            return None
+        if decimal_scale(self._type) != decimal_scale(groups.declared):
+            return None
+        return codes_of_decimals(groups, whole_words(numbers[0], n_summand_words(self._type) + _SUM_WORDS))
 
     def values(
         self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray

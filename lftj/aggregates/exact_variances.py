@@ -98,6 +98,9 @@ class ExactVariances:
         squared = squares.add_floats(slots, parts, np.repeat(weights, 2), 2 * offsets, ignored)
         return sums.add_floats(slots, values, weights, offsets, specials), squared
 
+    def codes(self, groups: GroupNames, numbers: Sequence[Numbers]) -> None:
+        """See :meth:`lftj.aggregates.exact_sums.ExactSums.codes`."""
+
     def values(
         self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray
     ) -> pa.Array:

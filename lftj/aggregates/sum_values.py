@@ -24,8 +24,10 @@ import pyarrow as pa
 
 from lftj.aggregates.group_names import GroupNames
 from lftj.errors import RangeError
+from lftj.values.dictionary import DecimalDomain
 from lftj.values.kinds import plain_type
 from lftj.values.schema import ColumnType
+from lftj.values.unscaled import SCALES, Numbers
 
 _EXACT_INTEGER = 2**53  # whole numbers up to here are doubles
 
@@ -112,6 +114,23 @@ def values_of_sums(groups: GroupNames, sums: np.ndarray, type_: ColumnType) -> p
     numbers = _low_int64(sums)
     declared.domain.claim(numbers)
     return declared.domain.decode(numbers, declared.arrow)
+
+
+def codes_of_decimals(groups: GroupNames, sums: np.ndarray) -> np.ndarray | None:
+    """The codes of what :func:`values_of_sums` gives, decimals; None where it takes more than 18 digits.
+
+    ``sums``: (groups, words), in units of the declared type's last digit.
+    """
+    declared = groups.declared
+    domain, arrow = declared.domain, declared.arrow
+    if not isinstance(domain, DecimalDomain) or arrow.scale not in SCALES:
+        return None
+    low = _low_int64(sums)
+    least, most = (int(low.min()), int(low.max())) if len(low) else (0, 0)
+    limit = 10 ** min(arrow.precision, 18)
+    if not (-limit < least and most < limit and _fits(sums, 2).all()):
+        return None
+    return domain.encode_unscaled(Numbers(low, arrow.scale, least, most))
 
 
 def quotients(sums: np.ndarray, counts: np.ndarray, scale: int) -> np.ndarray:

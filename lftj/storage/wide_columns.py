@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
+from lftj.values.dictionary import DecimalDomain
 from lftj.values.domain import null_mask, where_null
 from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
@@ -167,10 +168,13 @@ class WideColumns(Sequence[np.ndarray]):
 
     def _code(self, number: int) -> np.ndarray:
         column, few = self._schema.columns[number], self._few()
-        if few is not None and column.type.domain.name != "decimal":
+        if few is not None:
             numbers = self._schema.rows.integers(few, number - 1)
             if numbers is not None:
-                return numbers.values
+                domain = column.type.domain
+                return (
+                    domain.encode_unscaled(numbers) if isinstance(domain, DecimalDomain) else numbers.values
+                )
         values = self._values(number)
         try:
             if not column.type.nullable:

@@ -46,6 +46,9 @@ from lftj.values.unscaled import (
 DECIMAL = pa.decimal256(76, SCALE)
 """The type that all decimals are brought to."""
 
+FEW_VALUES = 1 << 8
+"""Of so many none is looked for that repeats: to find its code again takes less."""
+
 FIRST_ROWS = 1 << 10
 
 _EXACT = decimal.Context(prec=200)
@@ -280,7 +283,10 @@ class DictionaryDomain(Domain):
     def _encode_plain(self, column: ArrowColumn) -> np.ndarray:
         if len(column) == 0:
             return np.empty(0, dtype=np.int64)
-        hashable = pa.chunked_array(chunks_of(self._hashable(column)))
+        found = self._hashable(column)
+        if len(column) <= FEW_VALUES:
+            return joined([self._codes_of_values(chunk) for chunk in chunks_of(found)], np.int64)
+        hashable = pa.chunked_array(chunks_of(found))
         if _mostly_differ(hashable):
             return joined([self._codes_of_values(chunk) for chunk in hashable.chunks], np.int64)
         encoded = hashable.dictionary_encode().unify_dictionaries()
@@ -328,6 +334,8 @@ class DecimalDomain(DictionaryDomain):
     def encode_unscaled(self, numbers: Numbers) -> np.ndarray:
         """Inverse of :meth:`unscaled`: the scale is one of :data:`~lftj.values.unscaled.SCALES`."""
         values, least = numbers.values, np.int64(numbers.least)
+        if len(values) <= FEW_VALUES:
+            return self._codes_of(numbers)
         if numbers.most - numbers.least < len(values):  # there are fewer different ones than rows
             places = values - least
             is_there = np.zeros(numbers.most - numbers.least + 1, bool)
@@ -342,7 +350,7 @@ class DecimalDomain(DictionaryDomain):
         return codes[encoded.indices.to_numpy()]
 
     def _codes_of(self, numbers: Numbers) -> np.ndarray:
-        """Codes of numbers, all different."""
+        """Codes of numbers, one after the other."""
         data = value_bytes(numbers)
         with self._lock:
             return self._interner.codes(data, np.arange(len(numbers.values) + 1) * VALUE_BYTES)

@@ -122,7 +122,10 @@ class GroupSums(Accumulator):
     ) -> np.ndarray:
         """The codes of sums or averages by group.  Raises :class:`~lftj.errors.RangeError`."""
         groups = GroupNames(self._head, self._types, list(keys))
-        return _encoded(groups, self._sums.values(groups, numbers, specials, counts))
+        found = self._sums.codes(groups, numbers)
+        return (
+            _encoded(groups, self._sums.values(groups, numbers, specials, counts)) if found is None else found
+        )
 
     def _publish(self, step: _Step) -> None:
         for pool, numbers in zip(self._pools, step.numbers, strict=True):
