@@ -17,7 +17,7 @@ import datetime
 import json
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ from lftj.errors import SqlError, UnsupportedSqlError
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.syntax import Span
 from lftj.statements.kinds import connection, known_duckdb, select_only
+from lftj.statements.time_windows import NAMES, as_call
 
 BEYOND = "a moment before the year 1, after 9999 or at infinity is not taken: write NULL"
 
@@ -67,7 +68,7 @@ class Binder:
                     break
             if found["error"]:
                 raise _refused(sql, found, tables)
-            described = self._connection.execute(f"describe {sql}").fetchall()
+            described = self._connection.execute(f"describe {as_call(sql)}").fetchall()
             return found["plans"][0], [(name, type_) for name, type_, *_ in described]
 
     @contextmanager
@@ -85,7 +86,7 @@ class Binder:
             raise _refused(sql, found, tables)
 
     def _bound(self, sql: str) -> dict[str, Any]:
-        return _loaded(self._connection.execute(_PLAN, [sql]).fetchall()[0][0])
+        return _loaded(self._connection.execute(_PLAN, [as_call(sql)]).fetchall()[0][0])
 
     def tables(self, sql: str) -> frozenset[str]:
         """The names of the tables that a text reads, there or not, as it has them.  Raises SqlError."""
@@ -94,7 +95,7 @@ class Binder:
     def parsed(self, sql: str) -> Any:
         """The trees of syntax of a text's statements, with no name bound.  Raises SqlError."""
         with self._lock:
-            found = _loaded(self._connection.execute(_TREE, [sql]).fetchall()[0][0])
+            found = _loaded(self._connection.execute(_TREE, [as_call(sql)]).fetchall()[0][0])
         if found["error"]:
             raise _refused(sql, found, ())
         return found["statements"]
@@ -194,8 +195,16 @@ def _tables(tree: Any, named: frozenset[str]) -> Iterator[str]:
         parts = [part for name, part in tree.items() if name != "cte_map"]
         if tree.get("type") == "BASE_TABLE" and tree["table_name"].lower() not in named:
             yield tree["table_name"]
+        if tree.get("type") == "TABLE_FUNCTION" and tree["function"]["function_name"].lower() in NAMES:
+            yield from {_data_of(tree["function"]["arguments"])} - named
     for part in parts:
         yield from _tables(part, named)
+
+
+def _data_of(arguments: Sequence[Mapping[str, Any]]) -> str:
+    """The table whose rows a window function gives: a name, or a text."""
+    of = next((one for one in arguments if one.get("name", "").lower() == "data"), arguments[0])["expression"]
+    return str(of["column_names"][-1] if "column_names" in of else of["literal"]["text"])
 
 
 def _characters(sql: str, start: int, end: int) -> Span:
@@ -207,8 +216,8 @@ def _characters(sql: str, start: int, end: int) -> Span:
 
 
 def character_place(sql: str, found: Mapping[str, Any]) -> Span | None:
-    """The place of a node of a plan in the text."""
-    if "query_location" not in found:
+    """The place of a node of a plan in the text; None: it has none, or is in the text of a macro."""
+    start = found.get("query_location")
+    if start is None or start >= len(sql.encode()):
         return None
-    start = found["query_location"]
     return _characters(sql, start, start + max(found.get("query_location_length", 1), 1))

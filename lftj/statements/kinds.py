@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from lftj.errors import SqlError, UnsupportedSqlError
+from lftj.statements.time_windows import MACROS, as_call
 
 VERSIONS = ((2, 0), (3, 0))
 """Of DuckDB whose plans are read: from the first, below the second."""
@@ -49,7 +50,10 @@ def connection() -> Any:
 
 @functools.cache
 def _opened(process: int) -> Any:
-    return known_duckdb().connect(config=_CONFIG)
+    opened = known_duckdb().connect(config=_CONFIG)
+    for macro in MACROS:
+        opened.execute(macro)
+    return opened
 
 
 def kind(sql: str) -> str:
@@ -62,7 +66,7 @@ def kind(sql: str) -> str:
     """
     duckdb = known_duckdb()
     try:
-        found = _opened(os.getpid()).extract_statements(sql)
+        found = _opened(os.getpid()).extract_statements(as_call(sql))
     except duckdb.Error:
         return "SELECT"
     if len(found) != 1:

@@ -21,6 +21,7 @@ from typing import Any
 from lftj.errors import UnsupportedSqlError
 from lftj.statements.binder import quoted
 from lftj.statements.given import placed
+from lftj.statements.time_windows import as_call
 
 INCOMING = "incoming rows"
 """What an INSERT of a part reads: the rows of its SELECT.  No relation has such a name."""
@@ -267,6 +268,6 @@ def parsed(sql: str) -> Any:
     import sqlglot
 
     try:
-        return sqlglot.parse_one(sql, read="duckdb")
+        return sqlglot.parse_one(as_call(sql), read="duckdb")
     except sqlglot.errors.SqlglotError as error:
         raise placed(UnsupportedSqlError, sql, error, "the statement can't be taken apart") from None

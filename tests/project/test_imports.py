@@ -23,14 +23,14 @@ from support.paths import ROOT, TESTS
 
 HOUSE = {
     "bench": """
-        spark.__main__  pictures.__main__  soak.__main__  tpch.__main__
+        spark.__main__  pictures.__main__  soak.__main__  tpch.__main__  nexmark.__main__
         __main__
         harness
         child  demo
         workloads
         spark
         ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  month  maintenance_report
-        grid  tpch
+        grid  tpch  nexmark
         datasets
         maintenance
         joins  distance  soak  kills  pictures

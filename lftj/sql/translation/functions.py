@@ -92,6 +92,9 @@ def template(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
     moved = _moved(call)
     if moved is not None:
         return "add_interval({*})", moved
+    later = _instant(call)
+    if later is not None:
+        return later
     if call.function == "time_bucket":
         window = _window(call)
         return None if window is None else (window, call.arguments[1:2])
@@ -179,6 +182,15 @@ def _moved(call: Call) -> tuple[Expression, ...] | None:
     return (moment if kinds[1 - at] == "timestamp" else Cast(moment, "TIMESTAMP"), *parts)
 
 
+def _instant(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
+    """A moment with a zone, later by what is as long in every zone."""
+    parts = sorted(call.arguments, key=lambda one: kind(one.type) == "interval")
+    if call.function not in ("+", "-") or [kind(one.type) for one in parts] != ["zoned", "interval"]:
+        return None
+    length = _length(parts[1], days=False)
+    return None if length is None else (f"{{0}} {call.function} {length}us", (parts[0],))
+
+
 def _window(call: Call) -> str | None:
     """The beginning of a window of a length that is always the same, of a date of whole days."""
     length, moment, *offset = call.arguments
@@ -191,17 +203,19 @@ def _window(call: Call) -> str | None:
     return f"tumble({{0}}, {', '.join(f'{span}us' for span in spans)})"
 
 
-def _length(of: Expression) -> int | None:
-    """The microseconds of an interval that is always as long."""
+def _length(of: Expression, *, days: bool = True) -> int | None:
+    """The microseconds of an interval that is always as long; ``days``: one of days is."""
     if not isinstance(of, Constant) or kind(of.type) != "interval" or of.value is None or of.value[0]:
+        return None
+    if of.value[1] and not days:
         return None
     return 24 * _HOUR * of.value[1] + int(of.value[2])
 
 
 def _series(call: Call) -> str | None:
     kinds, ends = [kind(one.type) for one in call.arguments], call.function == "generate_series"
-    if kinds == ["timestamp", "timestamp", "interval"]:
-        length = _length(call.arguments[2])
+    if kinds in (["timestamp", "timestamp", "interval"], ["zoned", "zoned", "interval"]):
+        length = _length(call.arguments[2], days=kinds[0] == "timestamp")
         last = f" {'+' if length and length > 0 else '-'} 1us" if ends else ""
         return f"range({{0}}, {{1}}{last}, {length}us)" if length else None
     if set(kinds) != {"integer"}:
