@@ -18,7 +18,8 @@ and a global one with ``count() default 0`` gives ``n = 0`` where one row, of a 
 there, has no partner (:mod:`lftj.language.one_row`).
 
 Aggregates of B stand in one rule and share its search; those of equal sets of variables that may be NULL
-share another.  A sum that skips NULL stays in the first: it adds 0, beside a count of what it adds.
+share another.  Sums and counts that skip NULL stay in the first: a sum adds 0, beside a count of what it
+adds, and a count is the sum of 0 and 1.
 
 Invariants
 
@@ -151,6 +152,8 @@ class Composition:
                 behind += group.find(call, values[call], first, join)
             elif call.function == "sum" and not call.distinct and kind(types[call].arrow) != "duration":
                 group.find_sum(call, values[call], first, join)
+            elif call.function == "count":
+                behind += group.find_count(call, names, values[call], first, join)
             else:
                 apart.setdefault(names, []).append(call)
         for calls in apart.values():
@@ -219,9 +222,7 @@ class _Group:
         columns = tuple(dict.fromkeys((*self._keys, *names)))
         call = replace(call, function=_OTHER_NAMES.get(call.function, call.function))
         if call.distinct and call.function not in _OF_SETS:
-            values = self.head(None)
-            source.heads.append(replace(values, terms=columns))
-            source = _Draft((Atom(values.relation, columns),))
+            source = self._distinct(columns, source)
             behind.append(source)
             if call.function == "count":
                 call = replace(call, arguments=())
@@ -273,6 +274,28 @@ class _Group:
         )
         expression = Call("if", (Call(">", (count, Constant(0))), total))
         join.literals.append(Comparison("=", value, expression))
+
+    def find_count(
+        self, call: Aggregate, nullable: Sequence[str], value: Variable, source: _Draft, join: _Draft
+    ) -> list[_Draft]:
+        """The same of a count that skips what is ``nullable``; the rules in between."""
+        behind: list[_Draft] = []
+        if call.distinct:
+            names = (one for one in call.arguments if isinstance(one, Variable))
+            source = self._distinct(tuple(dict.fromkeys((*self._keys, *names))), source)
+            behind.append(source)
+        known = Variable(f"{' and '.join(nullable)} is not null")
+        tests = tuple(Call("<=>", (Variable(name), Constant(NULL))) for name in nullable)
+        is_null = tests[0] if len(tests) == 1 else Call("or", tests)
+        source.literals.append(Comparison("=", known, Call("if", (is_null, Constant(0), Constant(1)))))
+        self._bind(_of(call, "sum", known), source, join, value.name)
+        return behind
+
+    def _distinct(self, columns: tuple[Variable, ...], source: _Draft) -> _Draft:
+        """A rule over the distinct values of columns, which ``source`` finds."""
+        values = self.head(None)
+        source.heads.append(replace(values, terms=columns))
+        return _Draft((Atom(values.relation, columns),))
 
     def without(
         self,

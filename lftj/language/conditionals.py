@@ -182,6 +182,19 @@ def chosen(
     return values
 
 
+def picked(
+    condition: Evaluator, then: Evaluator, otherwise: Evaluator | None, result: pa.DataType
+) -> Evaluator:
+    """The same of branches that are there already, variables and constants: none can fail."""
+
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        holds = pc.fill_null(condition(columns, n_rows), False)
+        other = pa.scalar(None, result) if otherwise is None else otherwise(columns, n_rows).cast(result)
+        return pc.if_else(holds, then(columns, n_rows).cast(result), other)
+
+    return values
+
+
 def first_known(arguments: Sequence[Evaluator], result: pa.DataType) -> Evaluator:
     """``coalesce``: each argument on the rows in which all before it are NULL."""
 

@@ -39,6 +39,7 @@ from lftj.language.conditionals import (
     extreme,
     first_known,
     on_known_rows,
+    picked,
 )
 from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
@@ -423,7 +424,12 @@ def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataT
     if call.function != "if":
         return bound.result, extreme(bound.kernel, sides, bound.result)
     condition, then, *otherwise = sides
-    return bound.result, chosen(condition, then, otherwise[0] if otherwise else None, bound.result)
+    is_known = all(
+        isinstance(branch, Constant) or (isinstance(branch, Variable) and types[branch.name] == type_)
+        for branch, type_ in zip(call.arguments[1:], bound.types[1:], strict=True)
+    )
+    pick = picked if is_known else chosen
+    return bound.result, pick(condition, then, otherwise[0] if otherwise else None, bound.result)
 
 
 def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:

@@ -84,6 +84,8 @@ def formatting(pattern: str) -> Kernel:
         write = _OF_YEARS.get(letter) or partial(_plain, f"%{letter}")
         pieces.append(partial(_unpadded, write) if unpadded else write)
     pieces.append(pattern[end:])
+    letters = {found[2] for found in _DIRECTIVE.finditer(pattern)}
+    seconds = next((length for of, length in _FINEST.items() if not letters.isdisjoint(of)), DAY_SECONDS)
 
     def written(moments: pa.Array) -> pa.Array:
         its = _Written(moments)
@@ -91,7 +93,23 @@ def formatting(pattern: str) -> Kernel:
         columns = [pa.repeat(part, len(moments)) if isinstance(part, str) else part for part in parts]
         return pc.binary_join_element_wise(*columns, "")
 
-    return written
+    return lambda moments: _of_few(written, moments, seconds)
+
+
+def _of_few(written: Kernel, moments: pa.Array, seconds: int) -> pa.Array:
+    """What depends on the begun ``seconds`` alone, of 0 on the moment: once for those that come often."""
+    if len(moments) < _OFTEN:
+        return written(moments)
+    if pa.types.is_timestamp(moments.type) and seconds and moments.type.tz is None:
+        length = seconds * per_second(moments.type)
+        numbers = moments.cast(pa.int64()).to_numpy()
+        if numbers.min() < length - (1 << 63):
+            return written(moments)  # the beginning is beyond the type
+        moments = pa.array(numbers // length * length).cast(moments.type)
+    encoded = moments.dictionary_encode()
+    if _OFTEN * len(encoded.dictionary) > len(moments):
+        return written(moments)
+    return written(encoded.dictionary).take(encoded.indices)
 
 
 class _Written:
@@ -135,6 +153,12 @@ def _fraction(digits: int, moments: _Written) -> pa.Array:
 
 _NUMBERS = "dmHIMSyj"
 """Of the plain ones those that may be without padding."""
+
+_FINEST = {"fgn": 0, "SXc": 1, "M": 60, "HIp": 3600}
+"""By directives, the seconds on whose beginning they depend; others depend on that of a day."""
+
+_OFTEN = 4
+"""Moments that are written alike, on average, where each is written once."""
 
 _PLAIN = (*_NUMBERS, *"aAbBpwuUWV")
 """Directives that do not depend on the cycle of 400 years."""

@@ -22,7 +22,7 @@ import numpy as np
 from lftj.errors import RangeError
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary, shown_name
-from lftj.language.syntax import Aggregate, Wildcard
+from lftj.language.syntax import Wildcard
 from lftj.storage.bags import copies_between
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -30,12 +30,13 @@ from lftj.storage.signed_rows import Columns, gathered, net_rows
 from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import SupportVersion
 from maintenance.changes.timed_change import TimedChange, running, starts_of, timed
+from maintenance.groups.shared_scans import Sharer
 from maintenance.heads.counted_source import BagSource, WindowSource
 from maintenance.heads.functional_check import refuse_head_conflict
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.recursive_source import KeptComponents, component_reads
-from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
+from maintenance.heads.rule_source import AggregateSource, ProjectedSource, RuleSource, SetSource
 from maintenance.heads.strategies import AUTO
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
@@ -114,8 +115,14 @@ class MaintainedHead(Staged):
         relations = {read: versions[read] for read in self.reads}
         sources: list[HeadSource] = []
         for rule, head in self.rules:
-            if isinstance(head.value, Aggregate):
-                sources.append(AggregateSource(*intermediates.of(rule, head, relations, strategy)))
+            shared = intermediates.of(rule, head, relations, strategy)
+            if shared is not None:
+                intermediate, sharer = shared
+                sources.append(
+                    AggregateSource(intermediate, sharer)
+                    if isinstance(sharer, Sharer)
+                    else ProjectedSource(intermediate, sharer)
+                )
             else:
                 kind = BagSource if self.schema.bag else WindowSource if head.windows else SetSource
                 sources.append(kind(rule, head, relations, strategy, self.keeping))

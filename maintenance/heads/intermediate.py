@@ -1,7 +1,8 @@
 """Intermediates: the assignments of a body that aggregate heads read, kept once for all that share them.
 
 Heads that aggregate the same body, up to the names of its variables, step one set of
-searches, and some of them one ordered tree of values (:mod:`maintenance.groups.shared_scans`).
+searches, and some of them one ordered tree of values (:mod:`maintenance.groups.shared_scans`).  Auxiliary
+heads that hold the distinct values of such a body, for other aggregates, are projections of its rows.
 
 Invariants
 
@@ -23,10 +24,12 @@ import numpy as np
 from lftj.evaluation.wanted import common_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
+from lftj.language.several_aggregates import is_auxiliary
 from lftj.language.syntax import Aggregate, Atom, Constant, Expression, Term, Variable
 from lftj.rewriting.merged_tests import merged_tests
 from lftj.rewriting.summand import substituted
 from lftj.storage.signed_rows import gathered
+from lftj.storage.zset import Weighted
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.keeping import Keeping
@@ -35,8 +38,19 @@ from maintenance.heads.rule_body import Rows, TimedRows
 from maintenance.staged import Staged
 from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
-from maintenance.strategies.strategy import BodyRequest, BodyStrategy, Building, Round, Versions
+from maintenance.strategies.strategy import BodyRequest, BodyStrategy, Building, Round, Tuples, Versions
 from maintenance.strategies.timed_round import TimedRound
+
+
+class Projected:
+    """A head that holds values of a set of rows, and what its variables are called there."""
+
+    def __init__(self, rule: CheckedRule, head: CheckedHead, names: Mapping[str, str]) -> None:
+        """``names``: what the rows call each of the rule's variables."""
+        self.rule = rule
+        self.head = head
+        self.groups = self.names = tuple(names[name] for name in head.columns)
+
 
 _NO_ROWS: Rows = ({}, np.empty(0, np.int64))
 
@@ -47,7 +61,7 @@ class Intermediate(Staged):
     def __init__(
         self,
         rule: CheckedRule,
-        sharers: Sequence[Sharer],
+        sharers: Sequence[Sharer | Projected],
         relations: Versions,
         strategy: BodyStrategy,
         keeping: Keeping,
@@ -83,13 +97,15 @@ class Intermediate(Staged):
         ]
         types = {number: rule.bodies[0].types[name] for number, name in enumerate(self.names)}
         self._support = StagedSupport(len(types), types) if several else None
-        self._scans = SharedScans(sharers)
+        aggregates = [sharer for sharer in sharers if isinstance(sharer, Sharer)]
+        self._scans = SharedScans(aggregates)
         self._groups = {
             sharer: GroupedAggregate(
                 sharer.head, sharer.rule.bodies[0].types, self._scans.accumulator(sharer)
             )
-            for sharer in sharers
+            for sharer in aggregates
         }
+        self._counts: dict[Projected, Weighted] = {}  # how often each tuple is found, of a build
         self._round: object = None
         self._rows = _NO_ROWS
 
@@ -110,11 +126,19 @@ class Intermediate(Staged):
         """Give all assignments to the groups of all heads, whoever asks first; staged, like a step."""
         if self._round is not None:
             return
+        projected = [one for one in self.sharers if isinstance(one, Projected)]
+        self._counts = {one: Weighted(len(one.names)) for one in projected}
         for rows, weights in self.pieces(building):
+            for one, counts in self._counts.items():
+                counts.add([rows[name] for name in one.names], weights)
             self._scans.stage(rows, weights)
             for sharer, groups in self._groups.items():
                 columns, are_unscaled = sharer.columns(rows)
                 groups.add(columns, weights, are_unscaled)
+
+    def counted(self, sharer: Projected) -> Tuples:
+        """The tuples of a projection that was built, once, and how often the assignments give each."""
+        return self._counts.pop(sharer).finish()
 
     def pieces(self, building: Building) -> Iterator[Rows]:
         """All assignments in pieces; of several bodies each row once.  Staged, like a step."""
@@ -164,14 +188,15 @@ class Intermediate(Staged):
         self._round = None
         self._rows = _NO_ROWS
 
-    def put_last(self, sharer: Sharer) -> None:
+    def put_last(self, sharer: Sharer | Projected) -> None:
         """Let another head, if there is one, be the first: the one that pays for the searches."""
         self.sharers = (*(other for other in self.sharers if other is not sharer), sharer)
 
-    def leave(self, sharer: Sharer) -> None:
+    def leave(self, sharer: Sharer | Projected) -> None:
         """A head is uninstalled: the trees that only it reads go."""
-        self._scans.leave(sharer)
-        self._groups.pop(sharer, None)
+        if isinstance(sharer, Sharer):
+            self._scans.leave(sharer)
+            self._groups.pop(sharer, None)
         self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
 
     def _check_own(self) -> None:
@@ -192,16 +217,23 @@ class Intermediates:
         """``heads``: with their rules, those that are kept body by body; ``keepings``: of each by name."""
         self._keepings = keepings
         self._rules: dict[object, CheckedRule] = {}
-        self._sharers: dict[object, list[Sharer]] = {}
+        self._sharers: dict[object, list[Sharer | Projected]] = {}
         self._made: dict[object, Intermediate] = {}
-        for rule, head in heads:
-            if not isinstance(head.value, Aggregate):
-                continue
+        aggregates = [(rule, head) for rule, head in heads if isinstance(head.value, Aggregate)]
+        for rule, head in aggregates:
             key, names = self._key(rule, head)
-            first = self._rules.setdefault(key, rule)
-            inverse = {number: name for name, number in _numbered(first).items()}
-            own = {name: inverse[number] for name, number in names.items()}
-            self._sharers.setdefault(key, []).append(Sharer(rule, head, own))
+            self._rules.setdefault(key, rule)
+            self._sharers.setdefault(key, []).append(Sharer(rule, head, self._own(key, names)))
+        for rule, head in heads:
+            if head.value is None and is_auxiliary(head.relation) and not head.aggregates_rows:
+                key, names = self._key(rule, head)
+                if key in self._sharers:
+                    self._sharers[key].append(Projected(rule, head, self._own(key, names)))
+
+    def _own(self, key: object, names: Mapping[str, str]) -> dict[str, str]:
+        """What the rule that is evaluated calls the variables of one that is as it is."""
+        inverse = {number: name for name, number in _numbered(self._rules[key]).items()}
+        return {name: inverse[number] for name, number in names.items()}
 
     def _key(self, rule: CheckedRule, head: CheckedHead) -> tuple[object, dict[str, str]]:
         names = _numbered(rule)
@@ -213,15 +245,18 @@ class Intermediates:
         head: CheckedHead,
         relations: Versions,
         strategy: BodyStrategy,
-    ) -> tuple[Intermediate, Sharer]:
-        """The intermediate of a head, made over the relations when the first of its heads asks."""
+    ) -> tuple[Intermediate, Sharer | Projected] | None:
+        """The intermediate of a head, made over the relations when the first of its heads asks; or none."""
         key, _ = self._key(rule, head)
-        sharers = self._sharers[key]
+        sharers = self._sharers.get(key, [])
+        sharer = next((s for s in sharers if s.head is head and s.rule is rule), None)
+        if sharer is None:
+            return None
         if key not in self._made:
             self._made[key] = Intermediate(
                 self._rules[key], sharers, relations, strategy, self._keepings[head.relation]
             )
-        return self._made[key], next(s for s in sharers if s.head is head and s.rule is rule)
+        return self._made[key], sharer
 
 
 def _numbered(rule: CheckedRule) -> dict[str, str]:

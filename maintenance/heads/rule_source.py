@@ -24,7 +24,7 @@ from lftj.rewriting.merged_tests import merged_tests
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.shared_scans import Sharer
-from maintenance.heads.intermediate import Intermediate
+from maintenance.heads.intermediate import Intermediate, Projected
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.maintained_body import maintained_body
 from maintenance.heads.rule_body import RuleBody
@@ -192,7 +192,85 @@ class SetSource(RuleSource):
         return gathered([([rows[name] for name in self._names], signs) for rows, signs in parts])
 
 
-class AggregateSource(RuleSource):
+class SharedSource(RuleSource):
+    """A rule whose assignments an intermediate has for several heads."""
+
+    def __init__(self, intermediate: Intermediate, sharer: Sharer | Projected) -> None:
+        self.rule = sharer.rule
+        self._intermediate = intermediate
+        self._own = sharer
+
+    @property
+    def bodies(self) -> Sequence[RuleBody]:
+        return self._intermediate.bodies if self._own is self._intermediate.sharers[0] else ()
+
+    @property
+    def shared(self) -> frozenset[Staged]:
+        return frozenset([self._intermediate])
+
+    @property
+    def _sharing(self) -> tuple[str, ...]:
+        """For ``explain``: the heads that share the assignments, and so may pay for them."""
+        others = [one.head.relation for one in self._intermediate.sharers if one is not self._own]
+        return (f"one intermediate with {', '.join(others)}",) if others else ()
+
+    def hand_over(self) -> None:
+        self._intermediate.put_last(self._own)
+
+    def leave(self) -> None:
+        self._intermediate.leave(self._own)
+
+
+class ProjectedSource(SharedSource):
+    """A rule without aggregate: its values among the assignments that other heads aggregate."""
+
+    is_distinct = False
+    is_function = False
+    sorted_by = None
+
+    def __init__(self, intermediate: Intermediate, sharer: Projected) -> None:
+        super().__init__(intermediate, sharer)
+        self._sharer = sharer
+
+    @property
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        return replace(self._sharer.head, variables=self._sharer.names), self._intermediate.bodies
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return (self._intermediate,)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("support counts", *self._sharing)
+
+    def build(self, building: Building) -> Tuples:
+        try:
+            self._intermediate.build(building)
+            return self._intermediate.counted(self._sharer)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+
+    def step(self, change: Round, stats: RuleStats) -> Tuples:
+        try:
+            rows, signs = self._intermediate.step(change, stats)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+        return [rows[name] for name in self._sharer.names], signs
+
+    @property
+    def timed_refusal(self) -> str | None:
+        return self._intermediate.timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        try:
+            rows, times, signs = self._intermediate.timed_step(change, stats)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+        return [rows[name] for name in self._sharer.names], times, signs
+
+
+class AggregateSource(SharedSource):
     """A rule with an aggregate: one tuple per group, from the rule's intermediate."""
 
     is_distinct = True
@@ -200,15 +278,10 @@ class AggregateSource(RuleSource):
     is_net = True
 
     def __init__(self, intermediate: Intermediate, sharer: Sharer) -> None:
-        self.rule = sharer.rule
-        self._intermediate = intermediate
+        super().__init__(intermediate, sharer)
         self._sharer = sharer
         self._groups = intermediate.groups(sharer)
         self.sorted_by = tuple(range(len(sharer.head.schema.columns)))
-
-    @property
-    def bodies(self) -> Sequence[RuleBody]:
-        return self._intermediate.bodies if self._sharer is self._intermediate.sharers[0] else ()
 
     @property
     def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
@@ -221,15 +294,13 @@ class AggregateSource(RuleSource):
         return self._intermediate, self._groups
 
     @property
-    def shared(self) -> frozenset[Staged]:
-        return frozenset([self._intermediate])
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        intermediate, sharer = self._intermediate, self._sharer
-        others = [s.head.relation for s in intermediate.sharers if s is not sharer]
-        notes = (f"aggregate {sharer.call.function}", *intermediate.notes(sharer))
-        return (*notes, f"one intermediate with {', '.join(others)}") if others else notes
+        sharer = self._sharer
+        return (
+            f"aggregate {sharer.call.function}",
+            *self._intermediate.notes(sharer),
+            *self._sharing,
+        )
 
     def build(self, building: Building) -> Tuples:
         try:
@@ -260,9 +331,3 @@ class AggregateSource(RuleSource):
     def tidy(self, versions: Versions) -> int:
         self._groups.tidy()
         return super().tidy(versions)
-
-    def hand_over(self) -> None:
-        self._intermediate.put_last(self._sharer)
-
-    def leave(self) -> None:
-        self._intermediate.leave(self._sharer)

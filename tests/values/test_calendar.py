@@ -16,6 +16,7 @@ import pytest
 
 import lftj
 from lftj import errors
+from lftj.values.moments import formatting
 from support import peer
 
 MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -393,3 +394,27 @@ def test_local_times_beyond_64_bits_are_refused() -> None:
         name = "timestamp" if unit == "us" else f"timestamp[{unit}]"
         assert "where t = " in refused(moments([0, 2**63 - 1], unit, "+05:30"), f'cast(t, "{name}")')
         assert "where t = " in refused(moments([0, -(2**63)], unit, "-03:00"), f'cast(t, "{name}")')
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    "pattern",
+    ["%Y-%m-%d", "%j %a %U", "%H o'clock", "%I %p", "%H:%M", "%M", "%c", "%S.%f", "%-d %B", "at"],
+)
+def test_moments_that_are_written_alike_are_written_as_each_alone(unit: str, pattern: str) -> None:
+    """What comes often is written once for the begun day, hour, minute or second that matters."""
+    days = [0, 1, -1, 7_000, 20_513]
+    within = [0, 1, 59, 60, 3_599, 3_600, 43_199, 43_200, 86_399]
+    counts = [(86_400 * day + second) * UNITS[unit] for day in days for second in within]
+    counts += [count + UNITS[unit] - 1 for count in counts]
+    write = formatting(pattern)
+    alone = [write(pa.array([count], pa.timestamp(unit)))[0].as_py() for count in counts]
+    assert write(pa.array(counts * 9, pa.timestamp(unit))).to_pylist() == alone * 9
+
+
+def test_dates_and_the_first_moments_that_come_often_are_written() -> None:
+    write = formatting("%d")
+    dates = pa.array([3, 4] * 9, pa.date32())
+    assert write(dates).to_pylist() == ["04", "05"] * 9
+    first = pa.array([-(2**63) + 1] * 9, pa.timestamp("ns"))
+    assert write(first).to_pylist() == ["21"] * 9  # of September 1677

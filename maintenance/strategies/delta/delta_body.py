@@ -45,7 +45,7 @@ class DeltaBody(BodySearch):
         free = [name for name in choice.order if name not in problem.labels]
         self._comes_sorted = tuple(free[: len(self._variables)]) == self._variables
         self._is_distinct = len(free) == len(self._variables)
-        self.terms = plan_terms(problem, catalog, self._variables)
+        self.terms = plan_terms(problem, catalog, self._variables, by_keys=True)
         self._plan: Plan | None = None
 
     @property

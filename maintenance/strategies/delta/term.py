@@ -19,52 +19,104 @@ holds the number of the branch.
 
 Of a negated atom the branches weigh the other way round: what came forbids.
 
+Where all atoms are functions of the same keys, as the auxiliary heads of one with several aggregates are,
+the terms would look most keys up once for each atom and other atom.  Then the keys of which any atom changed
+are searched twice, in the new versions and in the old ones:
+
+    d(A1 ... An) = new(A1 ... An) below K - old(A1 ... An) below K        K = the keys of dA1 ... dAn
+
 Cost: O(changed branches * path tests + operations below them); nothing is kept but the search's buffers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from lftj.language.several_aggregates import is_auxiliary
 from lftj.planning.term import TermPlan, left_over, plan_term
-from lftj.planning.term_order import choose_term_orders
-from lftj.search.problem import JoinProblem
+from lftj.planning.term_order import TermChoice, choose_term_orders
+from lftj.search.machine.plan import compile_regions
+from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import OverBudget
 from lftj.search.regions.weighted import WeightedSearch, WeightedSearches
 from lftj.storage.catalog import Catalog, IndexUse, Side
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
+from lftj.storage.sorting import sort_distinct
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import Assignments, Read, Round, Versions
 from maintenance.strategies.surgery import surgeries_in
 
+_FEW = 2
+"""Atoms that are joined by their terms even if they are functions of the same keys."""
 
-def plan_terms(problem: JoinProblem, catalog: Catalog, variables: Sequence[str]) -> Terms:
-    """The terms of a problem's delta rule; ``variables``: of their rows, in this order."""
+
+def plan_terms(
+    problem: JoinProblem, catalog: Catalog, variables: Sequence[str], *, by_keys: bool = False
+) -> Terms:
+    """The terms of a problem's delta rule; ``variables``: of their rows, in this order.
+
+    ``by_keys``: whether the versions of a round have one row for each key of what is a function.
+    """
     parts = left_over(problem)
-    orders = choose_term_orders(problem, parts, catalog)
+    keys = _common_keys(problem) if by_keys else ()
+    if keys:
+        orders = [
+            TermChoice(
+                tuple(dict.fromkeys((*keys, *atom.variables, *problem.variables))), len(atom.variables), 1
+            )
+            for atom, _ in parts
+        ]
+    else:
+        orders = choose_term_orders(problem, parts, catalog)
     plans = [
         plan_term(atom, place >= len(problem.atoms), rest, order)
         for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
     ]
-    return Terms(plans, variables)
+    return Terms(plans, variables, _Keyed(problem, keys, plans, variables) if keys else None)
+
+
+def _common_keys(problem: JoinProblem) -> tuple[str, ...]:
+    """The keys of which all atoms are functions, where there are many of them; else none."""
+    if len(problem.atoms) <= _FEW or problem.negations:
+        return ()
+    keys = [_keys_of(atom) for atom in problem.atoms]
+    return keys[0] if all(set(own) == set(keys[0]) for own in keys) else ()
+
+
+def _keys_of(atom: JoinAtom) -> tuple[str, ...]:
+    """The variables that have one row for each of their values; none where others may have several."""
+    schema = atom.schema
+    numbers = schema.key_numbers
+    if schema.functional and is_auxiliary(atom.relation):
+        numbers = tuple(range(len(schema.columns) - 1))
+    of_column = dict(zip(atom.columns, atom.variables, strict=True))
+    if atom.equal or atom.counted or len(set(atom.variables)) < len(atom.variables):
+        return ()
+    return tuple(of_column[number] for number in numbers) if of_column.keys() >= set(numbers) else ()
 
 
 class Terms:
     """The terms of one delta rule at work.
 
-    ``plans``: in the order of the atoms, the negated ones last.
+    ``plans``: in the order of the atoms, the negated ones last.  ``keyed``: what is searched in their place.
     """
 
-    def __init__(self, plans: Sequence[TermPlan], variables: Sequence[str]) -> None:
+    def __init__(
+        self, plans: Sequence[TermPlan], variables: Sequence[str], keyed: _Keyed | None = None
+    ) -> None:
         self.plans = tuple(plans)
+        self._keyed = keyed
         alike: dict[tuple[object, ...], list[TermPlan]] = {}
         for plan in plans:
             place = plan.change.relation, plan.change.key, plan.level, plan.choice.bound
             alike.setdefault(place, []).append(plan)
-        self._groups = [_Group(group, variables) for group in alike.values()]
+        self._groups: list[_Group | _Keyed] = (
+            [_Group(group, variables) for group in alike.values()] if keyed is None else [keyed]
+        )
 
     def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
         """The signed rows of all terms in a round, which may repeat; None where there is none.
@@ -111,7 +163,7 @@ class Terms:
     @property
     def reads(self) -> Iterator[Read]:
         """The indices that the terms read."""
-        return reads_of(self.plans)
+        return reads_of(self.plans) if self._keyed is None else self._keyed.reads
 
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""
@@ -120,6 +172,8 @@ class Terms:
 
     def describe(self, labels: Mapping[str, str]) -> list[str]:
         """For ``explain``: each term's key order, and the indices that it reads; ``labels``: of variables."""
+        if self._keyed is not None:
+            return self._keyed.describe(labels)
         lines = []
         for plan in self.plans:
             order, bound = plan.choice.order, plan.choice.bound
@@ -188,23 +242,76 @@ class _Group:
             if not new.all() and np.abs(weights).max() == 1:
                 starts = np.flatnonzero(np.concatenate([[True], new]))
                 numbered = table_of([*columns[:-1, starts], np.arange(len(starts))], len(starts))
-                found = self._searched(change, numbered, np.ones(len(starts), np.int64), stats, budget)
+                ones = np.ones(len(starts), np.int64)
+                found = _searched(self.searches, change, numbered, ones, stats, budget)
                 return _with_carried(found, self._carried, starts, columns[-1], weights)
-        return self._searched(change, columns, weights, stats, budget)
+        return _searched(self.searches, change, columns, weights, stats, budget)
 
-    def _searched(
+
+def _searched(
+    searches: WeightedSearches,
+    change: Round,
+    columns: np.ndarray,
+    weights: np.ndarray,
+    stats: RuleStats,
+    budget: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of searches in a round, int64 (variables, n), and their weights."""
+    indexes = [_index(use, change) for use in searches.uses]
+    try:
+        rows, weighted, operations = searches.run(indexes, columns, weights, budget)
+    except OverBudget as over:
+        stats.count(over.operations)
+        raise
+    stats.count(operations)
+    return rows, weighted
+
+
+class _Keyed:
+    """Atoms that are functions of the same keys: their rows below those that changed, new less old."""
+
+    def __init__(
+        self, problem: JoinProblem, keys: tuple[str, ...], plans: Sequence[TermPlan], variables: Sequence[str]
+    ) -> None:
+        self.plans = plans
+        self._keys = keys
+        self._order = tuple(dict.fromkeys((*keys, *problem.variables)))
+        listed = TermChoice(self._order, len(keys), 1).listed(problem)
+        places = tuple(map(self._order.index, variables))
+        searches = []
+        for side, sign in ((Side.NEW, 1), (Side.OLD, -1)):
+            of_side = replace(problem, atoms=tuple(replace(atom, side=side) for atom in problem.atoms))
+            plan = compile_regions(of_side, self._order, gap=0, listed=listed)
+            searches.append(WeightedSearch(plan, sign, places))
+        self.searches = WeightedSearches(searches)
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        return iter(dict.fromkeys((use.relation, use.key) for use in self.searches.uses))
+
+    def branches(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
+        """The keys of which any atom changed, int64 (keys, n), sorted, and ones; None for none."""
+        parts = []
+        for plan in self.plans:
+            found = surgeries_in(change, plan.change.relation, plan.change.key)
+            if found is not None:
+                parts.append(found.rows[: len(self._keys)])
+        if not parts:
+            return None
+        columns = sort_distinct(list(np.concatenate(parts, axis=1)))
+        return table_of(columns, len(columns[0])), np.ones(len(columns[0]), np.int64)
+
+    def rows(
         self, change: Round, columns: np.ndarray, weights: np.ndarray, stats: RuleStats, budget: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows, int64 (variables, n), and their weights."""
-        searches = self.searches
-        indexes = [_index(use, change) for use in searches.uses]
-        try:
-            rows, weighted, operations = searches.run(indexes, columns, weights, budget)
-        except OverBudget as over:
-            stats.count(over.operations)
-            raise
-        stats.count(operations)
-        return rows, weighted
+    ) -> Assignments:
+        """The rows below some keys."""
+        return _searched(self.searches, change, columns, weights, stats, budget)
+
+    def describe(self, labels: Mapping[str, str]) -> list[str]:
+        """For ``explain``: the key order, and the indices that are read."""
+        free = self._order[len(self._keys) :]
+        lines = [f"changed keys: {shown(self._keys, labels)} | {shown(free, labels)}, new less old"]
+        return [*lines, *(f"  {name} by columns ({', '.join(map(str, key[0]))})" for name, key in self.reads)]
 
 
 def _column_of_carried(plan: TermPlan, variables: Sequence[str]) -> int | None:
