@@ -254,7 +254,10 @@ SELECT bidder, time_bucket(INTERVAL 10 SECONDS, date_time) AS w, count(*) FROM b
     ),
     Query(
         "q13",
-        f"out(a, b, p, t, e, v) <- bid({_BID}), k = a % 10000, side_input(k, v).",
+        f"""
+key[a] = k <- bid(auction: a), k = a % 10000.
+out(a, b, p, t, e, v) <- bid({_BID}), key[a] = k, side_input(k, v).
+""",
         """
 SELECT B.auction, B.bidder, B.price, B.date_time, B.event, S.value
 FROM bid B JOIN side_input S ON B.auction % 10000 = S.key

@@ -38,7 +38,7 @@ _KEYWORDS = (
     *("in", "like", "not", "is", "null", "true", "false", "escape", "bag", "distinct", "default", "if"),
     *("desc", "nulls", "first", "by", "per", "rows", "range", "groups", "copies", "top"),
 )
-_UNIFIED = ("integer", "text", "date", "boolean", "timestamp")
+UNIFIED = ("integer", "text", "date", "boolean", "timestamp")
 """Kinds of values that are in one domain, whatever their widths."""
 
 MOST_ALTERNATIVES = 8
@@ -102,7 +102,7 @@ class Writer:
             return False
         if {left.number, right.number} & self._defined.keys():
             return False
-        in_one_domain = kind(left.type) == kind(right.type) and kind(left.type) in _UNIFIED
+        in_one_domain = kind(left.type) == kind(right.type) and kind(left.type) in UNIFIED
         if left.type != right.type and not in_one_domain:
             return False
         strict = test.operator == "=" or not left.nullable or not right.nullable
@@ -122,7 +122,7 @@ class Writer:
         if not isinstance(test, Compare) or test.operator != "=":
             return False
         for one, other in ((test.left, test.right), (test.right, test.left)):
-            if isinstance(one, Variable) and isinstance(other, Constant) and kind(one.type) in _UNIFIED:
+            if isinstance(one, Variable) and isinstance(other, Constant) and kind(one.type) in UNIFIED:
                 same = kind(one.type) == kind(other.type) and self._constant(other)
                 if same and one.number not in self._defined and self._root(one) not in self._constants:
                     self._constants[self._root(one)] = other

@@ -25,6 +25,27 @@ select * from e natural join r;
 -- name: null safe join
 select r.a, s.d from r join s on r.a is not distinct from s.c;
 
+-- name: join on what is computed
+select r.a, s.c, s.d from r join s on r.a % 3 = s.c;
+
+-- name: join on what is computed on both sides
+select r.a, s.c from r join s on abs(r.b - 3) = s.d % 4 and r.a < 4;
+
+-- name: join on a value in place of null
+select r.a, r.b, s.d from r join s on coalesce(r.b, 2) = s.c;
+
+-- name: joins on what is computed in a chain
+select x.a, y.d, z.b from r x, s y, e z where x.a % 2 = y.c and y.d % 3 = z.b and x.b is not null;
+
+-- name: groups of a join on what is computed
+select s.c, count(*) n, sum(r.b) b from r join s on r.a % 3 = s.c group by s.c;
+
+-- name: outer join on what is computed
+select r.a, s.d from r left join s on r.a % 3 = s.c;
+
+-- name: join on a sum of columns of two tables
+select x.a, s.c from r x join e y on x.a = y.a join s on x.b + y.b = s.c;
+
 -- name: join on expressions
 select r.a, s.c from r join s on r.a + 1 = s.c and r.b % 3 < s.d % 3;
 
