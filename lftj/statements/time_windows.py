@@ -26,20 +26,15 @@ SELECT *, window_start + size AS window_end
 FROM (SELECT *, {start} AS window_start FROM query_table(data))
 WHERE window_start IS NOT NULL"""
 
-MACROS = tuple(
-    " " * _FAR + _MACRO.format(name=name, lengths=lengths, start=start)
-    for name, lengths, start in (
-        ("tumble", "", _START.format(length="size", back="")),
-        (
-            "hop",
-            "slide, ",
-            "unnest(range({} + slide, {} + slide, slide))".format(
-                _START.format(length="slide", back=" - size"), _START.format(length="slide", back="")
-            ),
-        ),
-    )
+_STARTS = "unnest(range({} + slide, {} + slide, slide))".format(
+    _START.format(length="slide", back=" - size"), _START.format(length="slide", back="")
 )
-"""What makes them, once for a DuckDB."""
+MACROS = (
+    " " * _FAR + _MACRO.format(name="tumble", lengths="", start=_START.format(length="size", back="")),
+    " " * _FAR + _MACRO.format(name="hop", lengths="slide, ", start=_STARTS),
+    "CREATE MACRO date_bin(stride, source, origin) AS time_bucket(stride, source, origin)",
+)
+"""What makes them, and PostgreSQL's name of ``time_bucket``, once for a DuckDB."""
 
 NAMES = ("tumble", "hop")
 _WORD = re.compile(r'"(?:[^"]|"")*"|\w+|=>|.', re.DOTALL)

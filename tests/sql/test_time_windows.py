@@ -125,6 +125,18 @@ def test_a_moment_with_a_zone_is_moved_by_what_is_as_long_in_every_zone(moment: 
         workspace.sql("SELECT u + INTERVAL 1 DAY FROM bid")
 
 
+def test_date_bin_of_postgresql(peer: Any) -> None:
+    table = bids(Random(3), 20).select(["t"])
+    workspace = Workspace()
+    workspace.load("bid", table, nulls="keep", bag=True)
+    peer.register("bid", table)
+    text = "SELECT date_bin({}, t, TIMESTAMP '2001-01-01 00:00:02') AS t FROM bid"
+    right = peer.sql(text.format("INTERVAL 15 SECONDS").replace("date_bin", "time_bucket"))
+    expected = rows(right.to_arrow_table())
+    assert rows(workspace.sql(text.format("INTERVAL 15 SECONDS"))) == expected
+    assert rows(workspace.sql(text.format("'15 seconds'"), dialect="postgres")) == expected
+
+
 def test_of_what_with_names_and_of_a_view() -> None:
     workspace = Workspace()
     workspace.load("bid", bids(Random(1), 20), nulls="keep")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 from lftj.sql.nodes import SERIES, Call, Cast, Constant, Expression
 from lftj.sql.types import kind
 
@@ -156,6 +158,8 @@ def _of_bits(call: Call) -> str | None:
 # -- dates and intervals ---------------------------------------------------------------------
 
 _HOUR = 3600 * 10**6
+_ORIGIN = datetime.datetime(2000, 1, 3)
+"""At which a window begins, of DuckDB's and of :mod:`lftj.values.time_windows`."""
 _TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _UNITS = {
     "to_years": (12, 0, 0),
@@ -193,14 +197,24 @@ def _instant(call: Call) -> tuple[str, tuple[Expression, ...]] | None:
 
 def _window(call: Call) -> str | None:
     """The beginning of a window of a length that is always the same, of a date of whole days."""
-    length, moment, *offset = call.arguments
+    length, moment, *origin = call.arguments
     of = kind(moment.type)
     if of not in ("date", "timestamp", "zoned"):
         return None
-    spans = [_length(span) for span in (length, *offset)]
+    spans = [_length(length), *map(_from_origin, origin)]
     if any(span is None or (of == "date" and span % (24 * _HOUR)) for span in spans):
         return None
     return f"tumble({{0}}, {', '.join(f'{span}us' for span in spans)})"
+
+
+def _from_origin(of: Expression) -> int | None:
+    """The microseconds by which a window begins behind the origin of all, if that is always so many."""
+    if not isinstance(of, Constant) or not isinstance(of.value, datetime.date):
+        return _length(of)
+    value = of.value
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    return (value - _ORIGIN) // datetime.timedelta(microseconds=1)
 
 
 def _length(of: Expression, *, days: bool = True) -> int | None:

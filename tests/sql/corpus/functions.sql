@@ -106,6 +106,10 @@ select k, day from m where day between date '2026-01-01' and date '2026-01-01' +
 -- sqlite: has no dates
 select time_bucket(interval 7 day, day) d, time_bucket(interval 10 second, moment) m, time_bucket(interval '1 day 1 hour', moment, interval '-3 minutes') o, count(*) n from m group by all;
 
+-- name: time_bucket from an origin
+-- sqlite: has no dates
+select time_bucket(interval 7 day, day, date '2001-01-01') d, time_bucket(interval 10 second, moment, timestamp '2030-05-06 07:08:09.5') m from m;
+
 -- name: time_bucket of months
 -- refused: time_bucket\(\).*date_trunc
 select time_bucket(interval 1 month, day) d from m;
