@@ -22,19 +22,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lftj.sql.nodes import Call, Compare, Constant, Exists, Expression, Variable
-from lftj.sql.translation.bodies import Atom, Body
+from lftj.sql.translation.bodies import Atom, Body, Head
 from lftj.sql.translation.expressions import variables
 from lftj.sql.translation.text import UNIFIED
 from lftj.sql.types import kind
 
-if TYPE_CHECKING:
-    from lftj.sql.translation.translating import Translation
+
+class Heads(Protocol):
+    """What makes heads, and bodies that read them."""
+
+    def head(
+        self,
+        wanted: str,
+        rows: Sequence[tuple[Body, Sequence[Expression]]],
+        *,
+        types: Sequence[str],
+        key: int | None = None,
+    ) -> Head: ...
+
+    def read(self, head: Head) -> Body: ...
 
 
-def with_keys(t: Translation, body: Body) -> Body:
+def with_keys(t: Heads, body: Body) -> Body:
     """The body, joined where only an equality of what is computed joins two parts of it."""
     if len(body.atoms) < 2 or not any(map(_computes, body.tests)):
         return body
@@ -79,7 +91,7 @@ def _is_joined(test: Expression) -> bool:
     return isinstance(test.left, Variable) and isinstance(test.right, Variable)
 
 
-def _keyed(t: Translation, body: Body, side: Expression, parts: _Parts) -> tuple[Body, Variable]:
+def _keyed(t: Heads, body: Body, side: Expression, parts: _Parts) -> tuple[Body, Variable]:
     """The body with an atom of a head that has the values of a side, and the variable of these."""
     read = list(dict.fromkeys(variables(side)))
     numbers = {one.number for one in read}
