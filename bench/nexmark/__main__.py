@@ -117,18 +117,14 @@ def _insert(peer: duckdb.DuckDBPyConnection, batch: Tables) -> None:
     peer.execute("COMMIT")
 
 
+def _figures(of: Measured) -> list[str]:
+    rates = [*(of.rate(written) for written in of.kept), of.peer_rate]
+    return [*(f"{rate:,.0f}" for rate in rates), *(f"{of.ratio(written):.1f}" for written in of.kept)]
+
+
 def report(found: Mapping[str, Measured]) -> str:
     """The table, and the means."""
-    rows = [
-        [
-            name,
-            f"{of.rate('rules'):,.0f}",
-            f"{of.rate('sql'):,.0f}",
-            f"{of.peer_rate:,.0f}",
-            *(f"{of.ratio(written):.1f}" for written in of.kept),
-        ]
-        for name, of in found.items()
-    ]
+    rows = [[name, *_figures(of)] for name, of in found.items()]
     heads = [
         "query",
         "rules, events/s",
@@ -170,8 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tables = events(n_events)
     found = {}
     for name in chosen.only or QUERIES:
-        print(name, file=sys.stderr)
         found[name] = measured(QUERIES[name], tables, n_events)
+        print(f"{name}: {' | '.join(_figures(found[name]))}", file=sys.stderr)
     text = "\n\n".join(
         [
             "# Nexmark",

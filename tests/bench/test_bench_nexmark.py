@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bench.nexmark import __main__ as command
 from bench.nexmark.events import Tables, events, transactions
 from bench.nexmark.peer import check
 from bench.nexmark.queries import QUERIES, Query
@@ -138,3 +142,18 @@ def test_answers_that_differ(found: dict[str, list[Any]], complaint: str) -> Non
     check("near", pa.table({"a": [1, 2], "b": [0.1 + 1e-15, 0.2]}), expected)
     with pytest.raises(AssertionError, match=complaint):
         check("other", pa.table(found), expected)
+
+
+def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command.main(["--events", "9000", "--only", "q12", "--only", "q22", "--out", os.fspath(tmp_path)])
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert text.strip() == capsys.readouterr().out.strip()
+    lines = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| q")]
+    assert lines == ["query", "q12", "q22"] and "Geometric mean over DuckDB: " in text
+
+
+def test_a_wrong_query_is_noticed() -> None:
+    right = QUERIES["q12"]
+    wrong = replace(right, rules=right.rules.replace("10s", "9s"))
+    with pytest.raises(AssertionError, match=r"q12 as rules: .*DuckDB"):
+        command.measured(wrong, events(9_000, 1_000), 9_000)
