@@ -19,7 +19,7 @@ evaluated together, in rounds (:mod:`lftj.evaluation.fixpoint`).
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -32,9 +32,11 @@ from lftj.aggregates.windows import windowed
 from lftj.errors import CartesianProductWarning, EvaluationError, OrderError, RangeError
 from lftj.evaluation.finishing import Finishing
 from lftj.evaluation.fixpoint import Fixpoint
+from lftj.evaluation.nearest import Nearest
 from lftj.evaluation.one_row import one_row
 from lftj.evaluation.plans import Fed, Planned, Wanted, lowered_body
 from lftj.evaluation.request import Request
+from lftj.evaluation.runs import BodyRun, Done, ScanRun
 from lftj.evaluation.sharing import searches
 from lftj.evaluation.wanted import (
     alternative_variables,
@@ -53,8 +55,6 @@ from lftj.planning.lowered import Lowered
 from lftj.rewriting.key_relations import holds_keys
 from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count
-from lftj.search.regions.evaluation import Operations
-from lftj.search.scan import Scan
 from lftj.storage.bags import copies_between
 from lftj.storage.catalog import Catalog, Table
 from lftj.storage.relation import Relation
@@ -71,54 +71,6 @@ SCANNED_ROWS = 1 << 14
 
 ADDED_ROWS = 1 << 15
 """Of what is computed and added up at a time, likewise."""
-
-
-@dataclass
-class BodyRun:
-    """One body that is searched, planned for heads that its rows feed; the counters fill as it runs."""
-
-    rule: CheckedRule
-    heads: Sequence[CheckedHead]
-    body: Body
-    planned: Planned
-    counters: np.ndarray  # int64 (depths, 3): opens, nexts, seeks
-    rows: int = 0
-
-
-@dataclass
-class ScanRun:
-    """One body that is scanned for heads that its rows feed."""
-
-    rule: CheckedRule
-    heads: Sequence[CheckedHead]
-    lowered: Lowered
-    scan: Scan
-    rows: int = 0
-
-
-@dataclass
-class Done:
-    """What an evaluation planned and measured so far, for ``explain``."""
-
-    bodies: list[BodyRun] = field(default_factory=list)
-    scans: list[ScanRun] = field(default_factory=list)
-    fixpoints: list[Fixpoint] = field(default_factory=list)
-    joined: list[CheckedRule] = field(default_factory=list)  # whose relations stand side by side
-    warnings: set[str] = field(default_factory=set)
-
-    @property
-    def operations(self) -> Operations:
-        """What all searches took, and scans: a row as a step, a look-up as a seek."""
-        took = Operations()
-        for scanned in self.scans:
-            n_rows = scanned.scan.n_rows
-            took.add(Operations(nexts=n_rows, seeks=scanned.scan.steps - n_rows))
-        for run in self.bodies:
-            took.add(Operations(*run.counters.sum(axis=0).tolist()))
-        for fixpoint in self.fixpoints:
-            for body in fixpoint.bodies:
-                took.add(body.operations)
-        return took
 
 
 class Evaluation:
@@ -344,6 +296,9 @@ class Evaluation:
     def _assignments(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Iterable[Rows]:
         """What aggregate heads that are fed together aggregate."""
         runs = self.plan_bodies(rule, heads)
+        if (nearest := self._nearest(rule, heads)) is not None:
+            found = nearest.all_found(*(self._rows(run) for run in runs))
+            return [(found, np.ones(len(found[nearest.join.value]), np.int64))]
         if len(runs) == 1:
             return self._rows(runs[0])
         # The same assignment of several alternatives counts once.
@@ -402,8 +357,21 @@ class Evaluation:
     # -- bodies ----------------------------------------------------------------------------
 
     def plan_bodies(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> list[BodyRun | ScanRun]:
-        """Every body of a rule, planned for the rows of a head, or of aggregate heads fed together."""
+        """Every body of a rule, planned for the rows of a head, or of aggregate heads fed together.
+
+        Where these are found by searches for the nearest, both sides in the place of the body.
+        """
+        if (nearest := self._nearest(rule, heads)) is not None:
+            sides = (nearest.join.askers, nearest.join.answers)
+            return [self._run_of(rule, heads, Wanted(side.body, side.names, counted=False)) for side in sides]
         return [self._run_of(rule, heads, self._wanted(rule, heads, body)) for body in rule.bodies]
+
+    def _nearest(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Nearest | None:
+        """The searches by which what aggregate heads read is found; None where the body is searched."""
+        if self._order_of(heads[0], rule.bodies[0]) is not None:
+            return None
+        found = self.request.plans.nearest(rule, heads)
+        return found if isinstance(found, Nearest) else None
 
     def _wanted(self, rule: CheckedRule, heads: Sequence[CheckedHead], body: Body) -> Wanted:
         """What heads want of a body."""
@@ -440,7 +408,7 @@ class Evaluation:
         body = wanted.body
         if wanted.order is not None or not all(map(holds_keys, filter(is_auxiliary, body.relations))):
             return self._planned(rule, heads, wanted)
-        looks_up = len(rule.bodies) == 1 and keeps_no_rows(heads, body.types)
+        looks_up = rule.bodies == (body,) and keeps_no_rows(heads, body.types)
         request, fresh = self.request, self.program.derived.keys()
         found = request.plans.found(rule, wanted, request.values, self.relations, looks_up, fresh)
         if isinstance(found, Planned):

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from lftj.aggregates.group_names import spelled_call
 from lftj.aggregates.shared_rows import keeps_no_rows
-from lftj.evaluation.evaluation import BodyRun, Evaluation, ScanRun
+from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.orientation import cheaper_orientation
 from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
+from lftj.evaluation.runs import BodyRun, ScanRun
 from lftj.evaluation.strata_text import strata_boxes, strata_text
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule

@@ -22,7 +22,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from lftj.evaluation.nearest import Nearest
 from lftj.evaluation.products import product_warning
+from lftj.evaluation.wanted import wanted_together
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.parameters import with_values
 from lftj.language.syntax import Constant
@@ -32,6 +34,7 @@ from lftj.planning.lowering import Fetches, compared_names, lower
 from lftj.planning.planner import OrderChoice, choose_order
 from lftj.planning.reducing import Reduced, count_read, is_bought, reduced, scan_with_lookups
 from lftj.process.interrupts import deaf
+from lftj.rewriting.nearest_join import NearestJoin, asked_extremum, nearest_join
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
 from lftj.search.scan import Scan
@@ -146,6 +149,7 @@ class Plans:
     _looked_at: dict[Wanted, _Bound[_Read]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
     _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
+    _nearest: dict[tuple[CheckedHead, ...], Nearest | str | None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def planned(
@@ -293,6 +297,20 @@ class Plans:
         with self._lock:
             self._fed[heads] = rows, fed
         return fed
+
+    def nearest(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Nearest | str | None:
+        """How what heads of a rule aggregate is found by searches for the nearest, or why it is not."""
+        key = tuple(heads)
+        with self._lock:
+            if key in self._nearest:
+                return self._nearest[key]
+        asked = asked_extremum(heads)
+        found: NearestJoin | str | None = None
+        if asked is not None and len(rule.bodies) == 1:
+            found = nearest_join(rule.bodies[0], *asked, wanted_together(heads))
+        made = Nearest(found) if isinstance(found, NearestJoin) else found
+        with self._lock:
+            return self._nearest.setdefault(key, made)
 
     def listed(self, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog) -> Lowered:
         """A body lowered for its rows, with the values that it came with first."""

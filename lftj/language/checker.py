@@ -95,6 +95,7 @@ def check(
     check_keys(program, bases)
     check_streams(program, bases)
     refuse_clock(program)
+    _refuse_named_as_relations(program, catalog)
     known = {**catalog, ONE_ROW: schema_of_one_row(domains)}
     checker = _Checker(program, known, domains, heads)
     checked = checker.run()
@@ -107,6 +108,17 @@ def check(
     if not _reads_one_row(checked):
         return checked
     return replace(checked, derived={**checked.derived, ONE_ROW: known[ONE_ROW]})
+
+
+def _refuse_named_as_relations(program: Program, catalog: Mapping[str, Schema]) -> None:
+    for one in program.nearest:
+        if one.name in catalog:
+            column = catalog[one.name].columns[0].name
+            message = (
+                f"'{one.name}' is a relation here, and {one.name}(u) chooses rows: write"
+                f" {one.name}({column}: u) for the one, and {one.name}(u, per: ...) for the other"
+            )
+            raise error_at(RuleError, program.text, one.span, message)
 
 
 def _check_same_nulls(written: CheckedProgram, composed: CheckedProgram) -> None:

@@ -11,7 +11,7 @@ Invariants
 2. ``Negative`` never stands before a number: ``-5`` and ``-(5)`` are ``Constant(-5)``.
 3. No tree is nested deeper than :data:`MAX_NESTING`: later passes may recurse.
 4. What is short for other rules is taken apart (:mod:`lftj.language.filtered_aggregates`,
-   :mod:`lftj.language.top_rows`).
+   :mod:`lftj.language.top_rows`, :mod:`lftj.language.nearest_rows`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from lftj.language.diagnostics import error_at
 from lftj.language.syntax import (
     BinaryOperation,
     Call,
+    ColumnName,
     Comparison,
     DeclaredFinal,
     DeclaredStream,
@@ -56,6 +57,7 @@ def parse(text: str) -> Program:
 
     from lftj.language.filtered_aggregates import without_filters
     from lftj.language.messages import syntax_error
+    from lftj.language.nearest_rows import with_nearest
     from lftj.language.reader import Reader
     from lftj.language.top_rows import with_bars
     from lftj.language.window_rows import with_windows
@@ -73,7 +75,9 @@ def parse(text: str) -> Program:
     finals = tuple(one for one in stated if isinstance(one, DeclaredFinal))
     program = Program(tuple(without_filters(rules)), text, keys, streams, finals)
     _refuse_deep_nesting(program)
-    return replace(program, rules=tuple(with_bars(with_windows(program.rules, text), text)))
+    rules, nearest = with_nearest(program.rules, text)
+    names = tuple(ColumnName(one.function, one.name_span) for one in nearest)
+    return replace(program, rules=tuple(with_bars(with_windows(rules, text), text)), nearest=names)
 
 
 @functools.cache

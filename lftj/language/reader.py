@@ -19,6 +19,7 @@ from lftj.language.conditionals import as_condition, connected, is_condition
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.language.filtered_aggregates import Filtered
 from lftj.language.literal_reader import span_of, token_span
+from lftj.language.nearest_rows import NearestRows, is_nearest
 from lftj.language.predicates import holds, is_test
 from lftj.language.recent import NOW
 from lftj.language.syntax import (
@@ -65,6 +66,8 @@ _SPANS = {"late": "lateness", "keep": "keep", "ahead": "ahead"}
 """What is said of a stream, by its word."""
 
 Stated = Rule | Key | DeclaredStream | DeclaredFinal
+Choosing = TopRows | WindowLiteral | NearestRows
+"""What stands in a body and is about all of it."""
 
 _RESERVED = ("true", "false", "null", "_")
 
@@ -314,13 +317,16 @@ class Reader(WindowReader):
 
     # -- body ---------------------------------------------------------------
 
-    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | TopRows | WindowLiteral:
+    def relation_atom(self, meta: Any, children: list[Any]) -> Atom | Comparison | Choosing:
         name, arguments = children
         self._check_relation_name(name)
         if not arguments:
             raise self.error(span_of(meta), f"atom '{name}' needs at least one term")
-        if is_top(name, [isinstance(one, NamedTerm) for one in arguments]):
+        is_named = [isinstance(one, NamedTerm) for one in arguments]
+        if is_top(name, is_named):
             return self._top_rows(meta, str(name), arguments)
+        if is_nearest(name, is_named) and (len(arguments) > 1 or isinstance(arguments[0], Variable)):
+            return self._nearest_rows(meta, name, arguments)
         if is_test(name) and not all(
             isinstance(_unnamed(one), Variable | Constant | Wildcard) for one in arguments
         ):
@@ -353,6 +359,18 @@ class Reader(WindowReader):
             raise self.error(span_of(meta), f"'{name}' goes by one variable: {name}(3, by: v)")
         return TopRows(name, rank, variables["by"][0], tuple(variables["per"]), span_of(meta))
 
+    def _nearest_rows(self, meta: Any, name: Any, arguments: list[Any]) -> NearestRows:
+        value, *named = arguments
+        for one in (value, *(given.term for given in named)):
+            if not isinstance(one, Variable):
+                message = f"'{name}' takes variables: {name}(u, per: e)"
+                raise self.error(one.span, message)
+        for given in named:
+            if given.name.name != "per":
+                raise self.error(given.name.span, f"'{name}' takes per:, as in {name}(u, per: e)")
+        groups = tuple(given.term for given in named) or None
+        return NearestRows(str(name), value, groups, span_of(meta), token_span(name))
+
     def functional_atom(self, meta: Any, children: list[Any]) -> Atom:
         name, arguments, value = children
         self._check_relation_name(name)
@@ -368,8 +386,10 @@ class Reader(WindowReader):
 
     def negation(self, meta: Any, children: list[Any]) -> Atom | Comparison:
         (atom,) = children
-        if isinstance(atom, TopRows | WindowLiteral):
-            name = atom.function if isinstance(atom, TopRows) else "top"
+        if isinstance(atom, NearestRows) and atom.groups is None:
+            return self.negation(meta, [atom.as_atom])
+        if isinstance(atom, Choosing):
+            name = "top" if isinstance(atom, WindowLiteral) else atom.function
             way = "derive the rows in a rule of their own, and negate its head"
             raise self.error(span_of(meta), f"'{name}' can't be negated: {way}")
         if isinstance(atom, Comparison):
@@ -422,10 +442,14 @@ class Reader(WindowReader):
             left, right = right, left
         return Comparison(operator, left, _condition(right), span_of(meta))
 
-    def disjunction(self, meta: Any, children: list[list[Literal]]) -> Disjunction:
+    def disjunction(self, meta: Any, children: list[list[Any]]) -> Disjunction:
+        children = [
+            [one.as_atom if isinstance(one, NearestRows) and one.groups is None else one for one in some]
+            for some in children
+        ]
         for literal in itertools.chain(*children):
-            if isinstance(literal, TopRows | WindowLiteral):
-                name = literal.function if isinstance(literal, TopRows) else literal.window.function
+            if isinstance(literal, Choosing):
+                name = literal.window.function if isinstance(literal, WindowLiteral) else literal.function
                 way = "write it outside of the parentheses, or a rule for each alternative"
                 raise self.error(literal.span, f"'{name}' is of a whole body: {way}")
         return Disjunction(tuple(tuple(alternative) for alternative in children), span_of(meta))

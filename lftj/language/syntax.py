@@ -379,10 +379,14 @@ class DeclaredFinal:
 
 @dataclass(frozen=True)
 class Program:
-    """``keys``, ``streams``: what it declares of loaded relations; ``finals``: of its heads."""
+    """``keys``, ``streams``: what it declares of loaded relations; ``finals``: of its heads.
+
+    ``nearest``: where it has ``latest(u)`` or ``next(u)``, which would be atoms of relations of that name.
+    """
 
     rules: tuple[Rule, ...]
     text: str = field(default="", compare=False, repr=False)
     keys: tuple[Key, ...] = ()
     streams: tuple[DeclaredStream, ...] = ()
     finals: tuple[DeclaredFinal, ...] = ()
+    nearest: tuple[ColumnName, ...] = ()

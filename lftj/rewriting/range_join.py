@@ -98,7 +98,7 @@ def inequality(comparison: Comparison, types: Types) -> Inequality | None:
             return None
         if not domain.ordered or domain.name == "float":
             return None
-        return Inequality(left.name, right.name, _spans(operator, 0))
+        return Inequality(left.name, right.name, spans_of(operator, 0))
     arrow = {
         variable.name: types[variable.name].arrow for side in (left, right) for variable in variables_of(side)
     }
@@ -132,7 +132,7 @@ def _of_difference(difference: Expression, operator: str, types: ArrowTypes) -> 
     if found is None:
         return None
     left, right, times, rest, _ = found
-    return Inequality(left, right, _spans(operator, -rest), times)
+    return Inequality(left, right, spans_of(operator, -rest), times)
 
 
 def _of_distance(operator: str, call: Call, limit: Expression, types: ArrowTypes) -> Inequality | None:
@@ -155,7 +155,7 @@ def _of_distance(operator: str, call: Call, limit: Expression, types: ArrowTypes
     return None
 
 
-def _spans(operator: str, limit: int) -> tuple[Span, ...]:
+def spans_of(operator: str, limit: int) -> tuple[Span, ...]:
     """What compares so with a number."""
     below, above = (None, limit - 1), (limit + 1, None)
     found: dict[str, tuple[Span, ...]] = {
@@ -285,7 +285,7 @@ def range_split(
     filters = list(filters)
     for comparison in comparisons:
         found = inequality(comparison, types)
-        sides = None if found is None else _sides(atoms, found.left, found.right)
+        sides = None if found is None else sides_of(atoms, found.left, found.right)
         if found is None or sides is None:
             continue
         left, right = (frozenset().union(*(atoms[place] for place in side)) for side in sides)
@@ -297,7 +297,7 @@ def range_split(
     return None
 
 
-def _sides(atoms: Sequence[Names], left: str, right: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def sides_of(atoms: Sequence[Names], left: str, right: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The places of the atoms of one key, with what belongs to them, and those of the other."""
     with_left = [left in atom for atom in atoms]
     with_right = [right in atom for atom in atoms]

@@ -88,6 +88,7 @@ class Intermediate(Staged):
                     wanted,
                     every=not several,
                     added_up=not several,
+                    extremum=None if several else _extremum(sharers),
                     grouped=grouped,
                     order=keeping.order,
                     gap=keeping.gap,
@@ -201,6 +202,15 @@ class Intermediate(Staged):
 
     def _check_own(self) -> None:
         assert self._round is None
+
+
+def _extremum(sharers: Sequence[Sharer]) -> tuple[str, str] | None:
+    """What all of them ask of each group, if it is an extremum of one variable."""
+    asked = {(sharer.call.function, sharer.arguments) for sharer in sharers}
+    if len(asked) != 1:
+        return None
+    ((function, arguments),) = asked
+    return (function, arguments[0]) if function in ("min", "max") else None
 
 
 # -- which rules share -------------------------------------------------------------------

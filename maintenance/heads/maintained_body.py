@@ -1,4 +1,4 @@
-"""Which of the ways to keep a body it takes: searches, two stages of them, or range sums."""
+"""Which of the ways to keep a body it takes: searches, two stages of them, range sums, or witnesses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from lftj.language.syntax import Variable
 from lftj.planning.lowered import Lowered
+from lftj.rewriting.nearest_join import NearestJoin, nearest_join
 from lftj.rewriting.range_join import RangeJoin, range_join
 from maintenance.heads.computed_negation import ComputedNegation
+from maintenance.heads.nearest_body import NearestBody
 from maintenance.heads.rule_body import RuleBody
 from maintenance.strategies.range_sums import RangeSums
 from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrategy
@@ -24,10 +26,18 @@ def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
     ]
     if late:
         return ComputedNegation(strategy, request, late)
+    refusal = None
+    if request.extremum is not None and request.order is None:
+        nearest = nearest_join(body, *request.extremum, request.wanted)
+        if isinstance(nearest, NearestJoin):
+            return NearestBody(strategy, request, nearest)
+        refusal = nearest
     join = range_join(body) if request.added_up else None
     if join is not None and set(request.wanted).isdisjoint({join.inequality.left, join.inequality.right}):
         return RangeBody(request, join)
-    return RuleBody(strategy, request)
+    kept = RuleBody(strategy, request)
+    kept.not_nearest = refusal
+    return kept
 
 
 class RangeBody(RuleBody):

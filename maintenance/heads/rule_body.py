@@ -61,6 +61,8 @@ class RuleBody(Staged):
     """Whether its searches and tests are all that there is to a step."""
     may_fetch = True
     """Whether variables may be read off rows when these were found."""
+    not_nearest: str | None = None
+    """Why an extremum is not found by searches for the nearest, where something is compared with it."""
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest) -> None:
         """Plan over the relations as they are.
@@ -220,6 +222,8 @@ class RuleBody(Staged):
     def describe(self) -> list[str]:
         """For ``explain``: what was decided, and each search."""
         lines = [f"existence   {note}" for note in self.notes]
+        if self.not_nearest is not None:
+            lines.append(f"nearest     no search for it: {self.not_nearest}")
         if is_long(self.lowered.problem):
             lines.append(f"key orders  {GREEDILY}")
         for title, searches in (("key order ", self.searches), ("test order", self.tests)):

@@ -98,9 +98,10 @@ class BodyRequest:
 
     ``wanted``: variables that rows must hold.  ``every``: rows are assignments of all variables.
     ``added_up``: rows only have to add up to that many: one may stand for several.
-    ``grouped``: those of ``wanted`` that are keys of a functional head.  ``order``: the caller's key order.
-    ``gap``: an iterator that seeks on by at most this many keys stays one record.  ``relations``: the
-    relations that the body is planned over, as they are.
+    ``extremum``: ``("max", "u")`` where of each group's rows only the greatest u counts, so that others may
+    be left out.  ``grouped``: those of ``wanted`` that are keys of a functional head.  ``order``: the
+    caller's key order.  ``gap``: an iterator that seeks on by at most this many keys stays one record.
+    ``relations``: the relations that the body is planned over, as they are.
     """
 
     rule: CheckedRule
@@ -109,6 +110,7 @@ class BodyRequest:
     wanted: Sequence[str]
     every: bool = False
     added_up: bool = False
+    extremum: tuple[str, str] | None = None
     grouped: Sequence[str] = ()
     order: Sequence[str] | None = None
     gap: int = 0
