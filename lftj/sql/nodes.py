@@ -223,7 +223,8 @@ class Join(Node):
     both, the columns of the right behind those of the left.
 
     ``kind``: INNER, LEFT, RIGHT, FULL, SEMI, ANTI; MARK: the left, with whether there is a partner; SINGLE:
-    LEFT, where two partners are an error.
+    LEFT, where two partners are an error; ASOF, ASOF LEFT: with the nearest partner, by the one comparison
+    that is no equation.
     """
 
     kind: str

@@ -58,7 +58,7 @@ def test_without_a_comparison_it_is_the_last_of_all(db: lftj.Database) -> None:
             "with what another such literal finds",
         ),
         (
-            "a(e) <- trade(s, t, e), quote(s, u, p), quote(s, v, _), u < t, v < t, latest(u), next(v, per: e).",
+            "a(e) <- trade(s, t, e), quote(s, u, _), quote(s, v, _), u < t, latest(u), next(v, per: s).",
             "with per: beside another such literal",
         ),
     ],

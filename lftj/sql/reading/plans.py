@@ -18,7 +18,7 @@ from lftj.statements.binder import Binder
 _DELIM = "__duckdb_delim"
 """What the names of CTEs begin with that DuckDB makes of correlated subqueries."""
 
-_JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "MARK", "SINGLE")
+_JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "MARK", "SINGLE", "ASOF", "ASOF LEFT")
 _FRAME_UNITS = ("rows", "range", "groups")
 
 
@@ -234,6 +234,8 @@ class _Reader(ExpressionReader):
 
     def _join(self, written: Written, left: Node, right: Node) -> Node:
         kind, conditions = written["join_type"], []
+        if written["type"] == "LOGICAL_ASOF_JOIN":
+            kind = "ASOF" if kind == "INNER" else f"ASOF {kind}"
         maps = [written.get(f"{side}_projection_map") for side in ("left", "right")]
         general = [self.read(written["condition"])] if "condition" in written else []
         if general:  # over the columns that stay
@@ -330,7 +332,7 @@ _NODES: dict[str, Callable[..., Node]] = {
     ),
     "UNNEST": _Reader._unnest,
     "CROSS_PRODUCT": lambda self, written, left, right: nodes.Join("INNER", left, right),
-    **dict.fromkeys(("COMPARISON_JOIN", "ANY_JOIN"), _Reader._join),
+    **dict.fromkeys(("COMPARISON_JOIN", "ANY_JOIN", "ASOF_JOIN"), _Reader._join),
     **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT"), _Reader._set_operation),
     "MATERIALIZED_CTE": _Reader._with,
     "CTE_REF": lambda self, written: nodes.Recall(

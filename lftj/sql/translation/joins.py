@@ -19,6 +19,7 @@ from lftj.sql import nodes
 from lftj.sql.nodes import Call, Column, Compare, Constant, Exists, Expression, IsNull, Logic, Not, Variable
 from lftj.sql.translation.bodies import Bag, Body, Head, one_each
 from lftj.sql.translation.expressions import FALSE, TRUE, UNKNOWN, folded, is_null, nullable, over, walked
+from lftj.sql.translation.nearest import nearest
 from lftj.sql.translation.translating import Translation
 from lftj.values.operators import FLIPPED
 
@@ -30,6 +31,8 @@ def joined(t: Translation, node: nodes.Join) -> Bag:
     n_right = len(t.types_of(node.right))
     if node.kind == "RIGHT":
         return _swapped(joined(t, replace(_turned(t, node), kind="LEFT")), n_right)
+    if node.kind.startswith("ASOF"):
+        return nearest(t, node)
     lefts = t.bag(node.left)
     if node.kind == "INNER":
         return [row for left in lefts for row in _pairs(node, left, t.bag(node.right))]

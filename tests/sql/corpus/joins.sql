@@ -104,8 +104,17 @@ select a, b from r anti join s on r.a = s.c;
 select a, v from e cross join (values (1), (null), (3)) t(v);
 
 -- name: asof join
--- refused: ASOF
-select e.a, s.d from e asof join s on e.b >= s.c;
+select e.a, s.c from e asof join s on e.b >= s.c;
+
+-- name: asof left join
+select r.a, r.b, e.a ea from r asof left join e on r.a < e.a;
+
+-- name: asof join by an expression, summed
+select q.k, sum(e.a) n from (select a k, b from r where b > 5) q asof left join e on q.k = e.b and q.b - 9 >= e.a group by q.k;
+
+-- name: asof right join
+-- refused: a join of kind asof right
+select e.a, s.c from e asof right join s on e.b >= s.c;
 
 -- name: positional join
 -- refused: POSITIONAL
