@@ -26,6 +26,7 @@ from lftj.language.body import Body, CheckedHead
 from lftj.language.expressions import comparison_text, text_of
 from lftj.language.syntax import Aggregate, Atom, Comparison, Constant, Expression, Variable
 from lftj.planning.term import TermPlan, left_over
+from lftj.rewriting.nearest_join import NearestJoin
 from lftj.rewriting.range_join import RangeJoin
 from lftj.rewriting.rule_text import atom_text, head_text, term_text
 from lftj.rewriting.shared_views import free_name, is_view
@@ -34,6 +35,7 @@ from lftj.storage.catalog import Side
 from lftj.values.schema import Schema
 from maintenance.explanation import hidden_below
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.nearest_body import NearestBody
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import RuleSource
 from maintenance.strategies.auto.auto_body import AutoBody
@@ -108,6 +110,9 @@ def _statements(head: MaintainedHead, trigger: _Trigger) -> Iterator[str]:
             return
         own, bodies = source.searched
         for body in bodies:
+            if isinstance(body, NearestBody):
+                yield from _of_nearest(own, body.nearest.join, trigger)
+                continue
             for search in body.searches:
                 yield from _of_search(own, body.body, search, trigger)
             yield from _of_tests(own, body, trigger)
@@ -143,6 +148,15 @@ def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trig
         if plan.atom.relation in trigger.changing:
             sides = {_shown(other.label): other.side for other in (*rest.atoms, *rest.negations)}
             yield _statement(head, body, plan, sides, trigger)
+
+
+def _of_nearest(head: CheckedHead, join: NearestJoin, trigger: _Trigger) -> Iterator[str]:
+    """An asker gets its witness; an answer is that of those between it and the answer next to it."""
+    target = _target(head, {})
+    if not trigger.changing.isdisjoint(join.askers.body.relations):
+        yield f"{target}: {join.described}"
+    if not trigger.changing.isdisjoint(join.answers.body.relations):
+        yield f"{target}: again for each {join.asked} between {join.value} and the {join.value} next to it"
 
 
 def _of_ranges(head: CheckedHead, body: Body, join: RangeJoin, trigger: _Trigger) -> Iterator[str]:

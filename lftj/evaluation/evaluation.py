@@ -296,7 +296,7 @@ class Evaluation:
     def _assignments(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Iterable[Rows]:
         """What aggregate heads that are fed together aggregate."""
         runs = self.plan_bodies(rule, heads)
-        if (nearest := self._nearest(rule, heads)) is not None:
+        if isinstance(nearest := self.nearest(rule, heads), Nearest):
             found = nearest.all_found(*(self._rows(run) for run in runs))
             return [(found, np.ones(len(found[nearest.join.value]), np.int64))]
         if len(runs) == 1:
@@ -361,17 +361,16 @@ class Evaluation:
 
         Where these are found by searches for the nearest, both sides in the place of the body.
         """
-        if (nearest := self._nearest(rule, heads)) is not None:
+        if isinstance(nearest := self.nearest(rule, heads), Nearest):
             sides = (nearest.join.askers, nearest.join.answers)
             return [self._run_of(rule, heads, Wanted(side.body, side.names, counted=False)) for side in sides]
         return [self._run_of(rule, heads, self._wanted(rule, heads, body)) for body in rule.bodies]
 
-    def _nearest(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Nearest | None:
-        """The searches by which what aggregate heads read is found; None where the body is searched."""
+    def nearest(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Nearest | str | None:
+        """The searches by which what heads aggregate is found, or why there are none; None: nobody asks."""
         if self._order_of(heads[0], rule.bodies[0]) is not None:
             return None
-        found = self.request.plans.nearest(rule, heads)
-        return found if isinstance(found, Nearest) else None
+        return self.request.plans.nearest(rule, heads)
 
     def _wanted(self, rule: CheckedRule, heads: Sequence[CheckedHead], body: Body) -> Wanted:
         """What heads want of a body."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from lftj.aggregates.group_names import spelled_call
 from lftj.aggregates.shared_rows import keeps_no_rows
 from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.nearest import Nearest
 from lftj.evaluation.orientation import cheaper_orientation
 from lftj.evaluation.plan_picture import plan_picture
 from lftj.evaluation.reports import EXISTS, BodyReport, DepthReport
@@ -169,6 +170,8 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
     first, scan = run.heads[0], run.scan
     added_up = keeps_no_rows(run.heads, run.rule.bodies[0].types)
     notes = [f"{', '.join(map(_spelled, run.heads))}: added up as the rows come"] if added_up else []
+    if (nearest := _nearest_note(evaluation, run, run.lowered)) is not None:
+        notes = [nearest]
     if evaluation.request.threads > 1:
         notes.append("one thread scans")
     tested = f", those where {tests_text(scan.rows.tests)}" if scan.rows.tests else ""
@@ -238,6 +241,8 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     elif head.schema.bag:
         notes.append(f"copies of a bag: {HELD}, with how often each is there")
     elif isinstance(head.value, Aggregate):
+        if (nearest := _nearest_note(evaluation, run, run.planned.lowered)) is not None:
+            notes.append(nearest)
         functions = dict.fromkeys(h.value.function for h in run.heads if isinstance(h.value, Aggregate))
         one_body = "the search counts the assignments behind each row"
         several = f"{HELD}, for an assignment of several alternatives counts once"
@@ -247,6 +252,16 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     else:
         notes += [f"{reason}: {HELD}" for reason in _held(evaluation, run)]
     return [*notes, *_row_notes(run.planned.lowered, "search")]
+
+
+def _nearest_note(evaluation: Evaluation, run: BodyRun | ScanRun, lowered: Lowered) -> str | None:
+    """Of what an extremum is found in: which side of its searches this is, or why there are none."""
+    found = evaluation.nearest(run.rule, run.heads)
+    if isinstance(found, Nearest):
+        return (
+            f"nearest {'answers' if found.join.value in lowered.types else 'askers'}: {found.join.described}"
+        )
+    return None if found is None else f"nearest: no search for it: {found}"
 
 
 def _row_notes(lowered: Lowered, before: str) -> list[str]:

@@ -25,7 +25,7 @@ from indices.keys import KEY_MAX, KEY_MIN
 from lftj.rewriting.nearest_join import NearestJoin
 from lftj.storage.runs import IndexRun
 from lftj.storage.signed_rows import Columns
-from lftj.storage.support import SupportVersion, prefix_ranges
+from lftj.storage.support import SupportVersion, ranges_between
 from lftj.storage.zset import Distinct
 from lftj.values.domain import NULL_CODE, Domain
 
@@ -151,10 +151,7 @@ def _ranges(
 ) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
     """Per run, what stands from the first rows that begin so to before the ends, where whole behind them."""
     for run in version.runs:
-        starts, _ = prefix_ranges(run.rows, run.n_tuples, begins)
-        before, behind = prefix_ranges(run.rows, run.n_tuples, ends)
-        stops = np.where(whole, behind, before)
-        yield run, starts, np.maximum(starts, stops)
+        yield run, *ranges_between(run.rows, run.n_tuples, begins, ends, whole)
 
 
 def _negative(number: int | None) -> int | None:

@@ -105,13 +105,21 @@ def with_nearest(rules: Sequence[Rule], text: str) -> tuple[list[Rule], list[Nea
         if not nearest:
             found.append(replace(rule, body=body))
             continue
+        places = [one for one in body if isinstance(one, WindowLiteral) and _is_of_head(one, rule)]
         for literal in body:
-            if isinstance(literal, TopRows | WindowLiteral):
+            if isinstance(literal, TopRows | WindowLiteral) and literal not in places:
                 message = f"'{nearest[0].function}' and another choice of rows: take two rules"
                 raise error_at(RuleSyntaxError, text, literal.span, message)
         short += [one for one in nearest if one.groups is None]
-        found += _Nearest(replace(rule, body=body), nearest, text, taken).rules()
+        rest = tuple(one for one in body if not isinstance(one, WindowLiteral))
+        *hidden, last = _Nearest(replace(rule, body=rest), nearest, text, taken).rules()
+        found += [*hidden, replace(last, body=(*last.body, *places))]
     return found, short
+
+
+def _is_of_head(window: WindowLiteral, rule: Rule) -> bool:
+    """Whether it is the order of an aggregate, ``list(x, by: y)``, and no window of the body."""
+    return any(head.span[0] <= window.span[0] < head.span[1] for head in rule.heads)
 
 
 class _Nearest:
@@ -131,8 +139,9 @@ class _Nearest:
         bound = _names(self._joining) | _names(self._binding)
         comparisons = [one for one in others if isinstance(one, Comparison)]
         assignments, _ = order_assignments(comparisons, bound)
+        self._generated = {one.variable for one in assignments if one.each}
         self._computed = {one.variable: {v.name for v in variables_of(one.expression)} for one in assignments}
-        computing = {one.span: one.variable for one in assignments}
+        computing = {one.span: one.variable for one in assignments if not one.each}
         self._assigning = {computing[one.span]: one for one in comparisons if one.span in computing}
         known = bound | self._computed.keys()
         self._joining += [  # relations that have a test's name
@@ -175,7 +184,12 @@ class _Nearest:
                 rule = self._found_rule(nearest, atom, tests, self._free(wanted))
                 keys = rule.heads[0].variables[:-1]
                 reached = self._reached(rule, nearest)
-                implied = [one for one in tests if self._sources(_names([one])) & own == {nearest.value.name}]
+                implied = [
+                    one
+                    for one in tests
+                    if self._sources(names := _names([one])) & own == {nearest.value.name}
+                    and not names & self._generated
+                ]
                 body = [*(one for one in body if not _is_in(one, implied)), reached]
                 found.append(rule)
                 if nearest.groups is None or {key.name for key in keys} <= groups:

@@ -232,12 +232,51 @@ def _prefix_range(rows, length, prefixes, row):
 
     rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n).
     """
-    start, end = np.int64(0), np.int64(length)
-    for level in range(prefixes.shape[0]):
+    return _narrowed(rows, length, prefixes, row, 0, prefixes.shape[0], 0, length)
+
+
+@part
+def _narrowed(rows, length, prefixes, row, first, last, start, end):
+    """Of the tuples from ``start`` to before ``end``, which agree before the level ``first``, the range of
+    those that begin with ``prefixes[:last, row]``; where none does, its place.  Arguments as for that.
+    """
+    start, end = np.int64(start), np.int64(end)
+    for level in range(first, last):
         column = rows[level * length : (level + 1) * length]
         key = prefixes[level, row]
         start, end = lower_bound(column, start, end, key), upper_bound(column, start, end, key)
     return start, end
+
+
+def ranges_between(
+    rows: np.ndarray, length: int, begins: np.ndarray, ends: np.ndarray, behind: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The half-open ranges of sorted tuples from those on that begin with some prefixes, to before others.
+
+    ``rows``, ``length`` and prefixes as for :func:`prefix_ranges`; ``begins`` and ``ends`` differ in the last
+    column alone; where ``behind``, up to behind the tuples that begin with the end.
+
+    >>> rows, prefixes = np.array([1, 1, 1, 3, 2, 4, 5, 9]), (np.array([[1], [3]]), np.array([[1], [5]]))
+    >>> [part.tolist() for part in ranges_between(rows, 4, *prefixes, np.array([False]))]
+    [[1], [2]]
+    """
+    starts, stops = np.empty((2, begins.shape[1]), np.int64)
+    _ranges_between(rows, length, begins, ends, behind, starts, stops)
+    return starts, stops
+
+
+@kernel
+def _ranges_between(rows, length, begins, ends, behind, starts, stops):
+    """See :func:`ranges_between`; starts, stops: int64 (n,), written."""
+    last = begins.shape[0] - 1
+    column = rows[last * length : (last + 1) * length]
+    for row in range(begins.shape[1]):
+        start, end = _narrowed(rows, length, begins, row, 0, last, 0, length)
+        starts[row] = lower_bound(column, start, end, begins[last, row])
+        if behind[row]:
+            stops[row] = upper_bound(column, starts[row], end, ends[last, row])
+        else:
+            stops[row] = lower_bound(column, starts[row], end, ends[last, row])
 
 
 def prefix_ranges(rows: np.ndarray, length: int, prefixes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -273,8 +312,8 @@ def _neighbours(memory, prefixes, behind, n_within, n_away, of_prefixes, backwar
         for number in range(index.runs):
             run = run_at(first + number * RUN)
             rows = view(run.rows, arity * run.length)
-            start, end = _prefix_range(rows, run.length, prefixes[:n_within], row)
-            below, above = _prefix_range(rows, run.length, prefixes, row)
+            start, end = _narrowed(rows, run.length, prefixes, row, 0, n_within, 0, run.length)
+            below, above = _narrowed(rows, run.length, prefixes, row, n_within, levels, start, end)
             place = above if behind[row] else below
             at[number], stops[number] = (place - 1, start - 1) if backwards else (place, end)
         passed = np.int64(0)

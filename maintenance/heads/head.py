@@ -35,6 +35,7 @@ from maintenance.heads.counted_source import BagSource, WindowSource
 from maintenance.heads.functional_check import refuse_head_conflict
 from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
+from maintenance.heads.maintained_body import one_by_one
 from maintenance.heads.recursive_source import KeptComponents, component_reads
 from maintenance.heads.rule_source import AggregateSource, ProjectedSource, RuleSource, SetSource
 from maintenance.heads.strategies import AUTO
@@ -115,6 +116,10 @@ class MaintainedHead(Staged):
         relations = {read: versions[read] for read in self.reads}
         sources: list[HeadSource] = []
         for rule, head in self.rules:
+            extremum = one_by_one(rule, head, self.keeping)
+            if extremum is not None and not intermediates.shares(rule, head):
+                sources.append(SetSource(rule, head, relations, strategy, self.keeping, extremum))
+                continue
             shared = intermediates.of(rule, head, relations, strategy)
             if shared is not None:
                 intermediate, sharer = shared

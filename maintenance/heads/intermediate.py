@@ -249,6 +249,10 @@ class Intermediates:
         names = _numbered(rule)
         return (tuple(_text(body, names) for body in rule.bodies), self._keepings[head.relation]), names
 
+    def shares(self, rule: CheckedRule, head: CheckedHead) -> bool:
+        """Whether others aggregate the same body."""
+        return len(self._sharers[self._key(rule, head)[0]]) > 1
+
     def of(
         self,
         rule: CheckedRule,

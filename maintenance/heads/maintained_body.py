@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lftj.language.syntax import Variable
+from lftj.language.body import Body, CheckedHead, CheckedRule
+from lftj.language.syntax import Atom, Variable
 from lftj.planning.lowered import Lowered
-from lftj.rewriting.nearest_join import NearestJoin, nearest_join
+from lftj.rewriting.nearest_join import NearestJoin, asked_extremum, nearest_join
 from lftj.rewriting.range_join import RangeJoin, range_join
 from maintenance.heads.computed_negation import ComputedNegation
+from maintenance.heads.keeping import Keeping
 from maintenance.heads.nearest_body import NearestBody
 from maintenance.heads.rule_body import RuleBody
 from maintenance.strategies.range_sums import RangeSums
@@ -18,13 +20,7 @@ from maintenance.strategies.strategy import BodyRequest, BodySearches, BodyStrat
 def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
     """A body in as many stages as it takes; raises as ``RuleBody``."""
     body = request.body
-    bound = set(body.atom_variables())
-    late = [
-        atom
-        for atom in body.negations
-        if any(isinstance(term, Variable) and term.name not in bound for term in atom.terms)
-    ]
-    if late:
+    if late := _late_negations(body):
         return ComputedNegation(strategy, request, late)
     refusal = None
     if request.extremum is not None and request.order is None:
@@ -38,6 +34,26 @@ def maintained_body(strategy: BodyStrategy, request: BodyRequest) -> RuleBody:
     kept = RuleBody(strategy, request)
     kept.not_nearest = refusal
     return kept
+
+
+def one_by_one(rule: CheckedRule, head: CheckedHead, keeping: Keeping) -> tuple[str, str] | None:
+    """The extremum of a head each of whose groups is one asker, with one witness: that is its value."""
+    asked = asked_extremum([head])
+    if asked is None or len(rule.bodies) > 1 or keeping.order is not None or _late_negations(rule.bodies[0]):
+        return None
+    found = nearest_join(rule.bodies[0], *asked, head.variables)
+    is_one = isinstance(found, NearestJoin) and set(found.askers.names) <= set(head.variables)
+    return asked if is_one else None
+
+
+def _late_negations(body: Body) -> list[Atom]:
+    """The negated atoms over computed variables."""
+    bound = set(body.atom_variables())
+    return [
+        atom
+        for atom in body.negations
+        if any(isinstance(term, Variable) and term.name not in bound for term in atom.terms)
+    ]
 
 
 class RangeBody(RuleBody):

@@ -115,17 +115,27 @@ class SetSource(RuleSource):
         relations: Versions,
         strategy: BodyStrategy,
         keeping: Keeping,
+        extremum: tuple[str, str] | None = None,
     ) -> None:
+        """``extremum``: that of the head, where each of its groups has one row (:func:`one_by_one`)."""
         self.rule = rule
         self._head = head
         self._names = head.columns
+        self.is_function = extremum is not None
         grouped = head.variables if head.schema.functional else ()
         wanted = wanted_variables(head)
         self._bodies = [
             maintained_body(
                 strategy,
                 BodyRequest(
-                    rule, body, relations, wanted, grouped=grouped, order=keeping.order, gap=keeping.gap
+                    rule,
+                    body,
+                    relations,
+                    wanted,
+                    extremum=extremum,
+                    grouped=grouped,
+                    order=keeping.order,
+                    gap=keeping.gap,
                 ),
             )
             for body in (merged_tests(rule.bodies) if strategy.fetches else rule.bodies)

@@ -37,6 +37,11 @@ def test_without_a_comparison_it_is_the_last_of_all(db: lftj.Database) -> None:
     assert rows(db, "first(p) <- quote(_, u, p), p > 10, next(u).") == {(11,), (12,)}
 
 
+def test_beside_an_aggregate_in_an_order(db: lftj.Database) -> None:
+    rule = "at[e] = list(p, by: p desc) <- trade(s, t, e), quote(s, u, p), u <= t, latest(u)."
+    assert db.query(rule).to_pylist() == [{"e": 1, "list": [12, 11]}]
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -58,7 +63,7 @@ def test_without_a_comparison_it_is_the_last_of_all(db: lftj.Database) -> None:
             "with what another such literal finds",
         ),
         (
-            "a(e) <- trade(s, t, e), quote(s, u, _), quote(s, v, _), u < t, latest(u), next(v, per: s).",
+            "a(e) <- trade(s, t, e), quote(s, u, _), quote(s, v, _), v < t, next(u), latest(v, per: e).",
             "with per: beside another such literal",
         ),
     ],
