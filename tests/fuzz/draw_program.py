@@ -48,6 +48,7 @@ from support.rules import (
     Expression,
     Head,
     Literal,
+    Nearest,
     Order,
     Program,
     Rule,
@@ -55,6 +56,8 @@ from support.rules import (
     Variable,
     Wildcard,
     Windowed,
+    literals,
+    variables_of,
 )
 
 WHOLE = (INTEGER, SIGNED)
@@ -437,6 +440,42 @@ def window(r: random.Random, body: Body) -> list[Literal]:
     return found
 
 
+ORDERED = (INTEGER, SIGNED, FLOAT, DECIMAL, STRING, DATE, MOMENT, ZONED, COARSE, DURATION)
+
+
+def nearest(r: random.Random, body: Body) -> list[Literal]:
+    """The nearest of a variable that one atom binds, and mostly a comparison with one of another atom."""
+    atoms = [one for one in body.literals if isinstance(one, Atom) and not one.negated]
+    names = [list(dict.fromkeys(variables_of(one))) for one in atoms]
+    every = [name for own in names for name in own]
+    apart = {
+        name
+        for one in body.literals
+        if isinstance(one, Either)
+        for part in literals((one,))
+        if isinstance(part, Atom)
+        for name in variables_of(part)
+    }
+    values = [
+        name for name in every if every.count(name) == 1 and name not in apart and body.scope[name] in ORDERED
+    ]
+    if not values:
+        return []
+    value = r.choice(values)
+    others = [
+        name for own in names if value not in own for name in own if body.scope[name] is body.scope[value]
+    ]
+    found: list[Literal] = []
+    function, operators = r.choice((("latest", ("<=", "<", ">=")), ("next", (">=", ">", "<="))))
+    for _ in range(r.choice((0, 1, 1, 1, 2))):
+        if others:
+            operator = operators[min(r.choice((0, 0, 1, 1, 2)), len(operators) - 1)]
+            found.append(Comparison(operator, Variable(value), Variable(r.choice(others))))
+    keys = [name for name in every if body.scope[name] is not EXTREME]
+    per = tuple(r.sample(keys, min(len(keys), r.choice((1, 1, 2))))) if keys and r.random() < 0.4 else None
+    return [*found, Nearest(function, value, per)]
+
+
 def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: bool, nulls: bool) -> Body:
     """``plain``: atoms, negated atoms and comparisons only."""
     body = Body(wide=any(WIDE in source.kinds for source in catalog))
@@ -444,10 +483,13 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         body.literals.append(atom(r, body, r.choice(catalog), apart=r.random() < 0.12))
     while not body.scope:
         body.literals.append(atom(r, body, r.choice(catalog)))
+    is_simple = True  # so that a computed value that is left out can't fail
     if not plain and r.random() < 0.15:
         body.literals.append(either(r, body, catalog))
+        is_simple = False
     if not plain and r.random() < 0.25:
         body.literals.append(assignment(r, body))
+        is_simple = False
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(negated(r, body, r.choice(catalog)))
     late: dict[str, Kind] = {}  # what only heads read, so that it may be NULL
@@ -464,6 +506,8 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
     body.scope |= late
     if not plain and r.random() < 0.12:
         body.literals += window(r, body)
+    elif not plain and is_simple and r.random() < 0.25:
+        body.literals += nearest(r, body)
     r.shuffle(body.literals)
     return body
 

@@ -62,6 +62,7 @@ MERGED = ("rewriting/test_merged_tests.py",)
 
 MACHINE = ("maintenance/machine/test_machine.py", "maintenance/machine/test_machine_laws.py")
 
+NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
 OPERATORS = ("maintenance/workspace/test_operators.py",)
 CIRCUITS = ("maintenance/test_circuits.py",)
@@ -1295,6 +1296,63 @@ FAULTS = (
         "lows[row, last] = -((most - a * key) // b) if has_most else KEY_MIN",
         "lows[row, last] = (a * key - most) // b if has_most else KEY_MIN",
         ("maintenance/strategies/test_range_sums.py",),
+    ),
+    # -- the nearest -------------------------------------------------------------------------
+    Fault(
+        "an answer at the very place is none",
+        "lftj/evaluation/nearest.py",
+        "has[unsure] = answers.totals(list(places[:, unsure]), len(unsure)) > 0",
+        "has[unsure] = answers.totals(list(places[:, unsure]), len(unsure)) < 0",
+        NEAREST,
+    ),
+    Fault(
+        "a witness may not be as old as the limit",
+        "lftj/evaluation/nearest.py",
+        "has &= (values >= bar[0]) & (beyond <= 0)",
+        "has &= (values > bar[0]) & (beyond <= 0)",
+        NEAREST,
+    ),
+    Fault(
+        "the asker at the place of an answer is not reached",
+        "lftj/storage/support.py",
+        "starts[row] = lower_bound(column, start, end, begins[last, row])",
+        "starts[row] = upper_bound(column, start, end, begins[last, row])",
+        NEAREST,
+    ),
+    Fault(
+        "an answer that goes reaches nobody",
+        "maintenance/heads/nearest_body.py",
+        "((1, after), (-1, before))",
+        "((1, after), (1, before))",
+        NEAREST,
+    ),
+    Fault(
+        "an asker that is new takes the place of itself",
+        "maintenance/heads/nearest_body.py",
+        "lasting = self._askers.kept.totals(list(there), there.shape[1]) > 0",
+        "lasting = self._askers.kept.totals(list(there), there.shape[1]) >= 0",
+        NEAREST,
+    ),
+    Fault(
+        "a difference is not turned round with its sides",
+        "lftj/rewriting/nearest_join.py",
+        "return found.left, (None if most is None else -most, None if least is None else -least)",
+        "return found.left, (least, most)",
+        NEAREST,
+    ),
+    Fault(
+        "next is the last",
+        "lftj/language/nearest_rows.py",
+        '{"latest": "max", "next": "min"}',
+        '{"latest": "max", "next": "max"}',
+        ("language/test_nearest_rows.py",),
+    ),
+    Fault(
+        "of rows that are equally near all are taken",
+        "lftj/sql/translation/nearest.py",
+        "right = nodes.Limit(right, order, 1, partition=keys, place=node.place)",
+        "right = nodes.Limit(right, order, 2, partition=keys, place=node.place)",
+        ("sql/test_asof.py",),
     ),
     Fault(
         "groups of one side that are gone go on",

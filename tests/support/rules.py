@@ -115,7 +115,16 @@ class Windowed:
     frame: tuple[str, int | None, int | None] | None = None
 
 
-Literal = Atom | Comparison | Either | Windowed
+@dataclass(frozen=True)
+class Nearest:
+    """``latest(value, per: ...)`` or ``next``; ``per`` is None where nothing is said."""
+
+    function: str
+    value: str
+    per: tuple[str, ...] | None = None
+
+
+Literal = Atom | Comparison | Either | Windowed | Nearest
 
 
 @dataclass(frozen=True)
@@ -379,6 +388,8 @@ def render_window(node: Windowed) -> str:
 def render_literal(node: Literal, columns: Columns) -> str:
     if isinstance(node, Windowed):
         return render_window(node)
+    if isinstance(node, Nearest):
+        return f"{node.function}({', '.join([node.value, *(f'per: {name}' for name in node.per or ())])})"
     if isinstance(node, Atom) and node.relation in columns:
         return ("!" if node.negated else "") + render_by_name(node, columns[node.relation])
     if isinstance(node, Atom):
