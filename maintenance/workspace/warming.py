@@ -46,6 +46,7 @@ _RULES = (
     "n[a] = count() <- edge(a, b), edge(b, c).",
     "least[a] = min(c) <- edge(a, b), edge(b, c). most[a] = max(c) <- edge(a, b), edge(b, c).",
     "next[a] = b <- edge(a, b), a < 1.",
+    "above(a, c) <- edge(a, b), edge(_, c), c > b, next(c).",
     "all(sum(b), count(), min(b)) <- edge(a, b).",
 )
 

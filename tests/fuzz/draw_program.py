@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from fuzz.draw_data import Source
+from fuzz.draw_nearest import nearest
 from support.calls import ESCAPED, REGULAR, conditional, own_literals, text_calls
 from support.kinds import (
     BINARY,
@@ -48,7 +49,6 @@ from support.rules import (
     Expression,
     Head,
     Literal,
-    Nearest,
     Order,
     Program,
     Rule,
@@ -56,8 +56,6 @@ from support.rules import (
     Variable,
     Wildcard,
     Windowed,
-    literals,
-    variables_of,
 )
 
 WHOLE = (INTEGER, SIGNED)
@@ -440,42 +438,6 @@ def window(r: random.Random, body: Body) -> list[Literal]:
     return found
 
 
-ORDERED = (INTEGER, SIGNED, FLOAT, DECIMAL, STRING, DATE, MOMENT, ZONED, COARSE, DURATION)
-
-
-def nearest(r: random.Random, body: Body) -> list[Literal]:
-    """The nearest of a variable that one atom binds, and mostly a comparison with one of another atom."""
-    atoms = [one for one in body.literals if isinstance(one, Atom) and not one.negated]
-    names = [list(dict.fromkeys(variables_of(one))) for one in atoms]
-    every = [name for own in names for name in own]
-    apart = {
-        name
-        for one in body.literals
-        if isinstance(one, Either)
-        for part in literals((one,))
-        if isinstance(part, Atom)
-        for name in variables_of(part)
-    }
-    values = [
-        name for name in every if every.count(name) == 1 and name not in apart and body.scope[name] in ORDERED
-    ]
-    if not values:
-        return []
-    value = r.choice(values)
-    others = [
-        name for own in names if value not in own for name in own if body.scope[name] is body.scope[value]
-    ]
-    found: list[Literal] = []
-    function, operators = r.choice((("latest", ("<=", "<", ">=")), ("next", (">=", ">", "<="))))
-    for _ in range(r.choice((0, 1, 1, 1, 2))):
-        if others:
-            operator = operators[min(r.choice((0, 0, 1, 1, 2)), len(operators) - 1)]
-            found.append(Comparison(operator, Variable(value), Variable(r.choice(others))))
-    keys = [name for name in every if body.scope[name] is not EXTREME]
-    per = tuple(r.sample(keys, min(len(keys), r.choice((1, 1, 2))))) if keys and r.random() < 0.4 else None
-    return [*found, Nearest(function, value, per)]
-
-
 def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: bool, nulls: bool) -> Body:
     """``plain``: atoms, negated atoms and comparisons only."""
     body = Body(wide=any(WIDE in source.kinds for source in catalog))
@@ -507,7 +469,7 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
     if not plain and r.random() < 0.12:
         body.literals += window(r, body)
     elif not plain and is_simple and r.random() < 0.25:
-        body.literals += nearest(r, body)
+        body.literals += nearest(r, body.literals, body.scope)
     r.shuffle(body.literals)
     return body
 

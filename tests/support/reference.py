@@ -42,6 +42,7 @@ from typing import Any
 
 from support.functions import EXACT, FUNCTIONS, DivisionByZero, Overflow, in_range, moved, remainder
 from support.kinds import Listed
+from support.nearest import nearest_of
 from support.rules import (
     NULL_SAFE,
     OPERATORS,
@@ -711,27 +712,6 @@ def with_window(window: Windowed, found: list[Binding]) -> list[Binding]:
                     continue
             given.append({**row, window.target.name: value})
     return given
-
-
-def nearest_of(nearest: Nearest, body: tuple[Literal, ...], found: list[Binding]) -> list[Binding]:
-    """The assignments with the greatest or least value of their group, or of the other atoms' variables."""
-    atoms = [one for one in body if isinstance(one, Atom | Either)]
-    names = [
-        name
-        for one in literals(tuple(atoms))
-        if isinstance(one, Atom) and not one.negated and nearest.value not in variables_of(one)
-        for name in variables_of(one)
-    ]
-    groups: dict[Row, list[Binding]] = {}
-    for binding in found:
-        if binding[nearest.value] is not None:
-            group = tuple(binding[name] for name in (names if nearest.per is None else nearest.per))
-            groups.setdefault(group, []).append(binding)
-    chosen = []
-    for rows in groups.values():
-        best = (max if nearest.function == "latest" else min)(row[nearest.value] for row in rows)
-        chosen += [row for row in rows if row[nearest.value] == best]
-    return chosen
 
 
 def body_rows(body: tuple[Literal, ...], relations: Relations) -> list[Binding]:
