@@ -27,6 +27,7 @@ from lftj.language.expressions import text_of
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.language.syntax import Aggregate, Atom, Constant, Expression, Term, Variable
 from lftj.rewriting.merged_tests import merged_tests
+from lftj.rewriting.nearest_join import asked_extremum
 from lftj.rewriting.summand import substituted
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
@@ -88,7 +89,7 @@ class Intermediate(Staged):
                     wanted,
                     every=not several,
                     added_up=not several,
-                    extremum=None if several else _extremum(sharers),
+                    extremum=None if several else asked_extremum([one.head for one in sharers]),
                     grouped=grouped,
                     order=keeping.order,
                     gap=keeping.gap,
@@ -202,15 +203,6 @@ class Intermediate(Staged):
 
     def _check_own(self) -> None:
         assert self._round is None
-
-
-def _extremum(sharers: Sequence[Sharer]) -> tuple[str, str] | None:
-    """What all of them ask of each group, if it is an extremum of one variable."""
-    asked = {(sharer.call.function, sharer.arguments) for sharer in sharers}
-    if len(asked) != 1:
-        return None
-    ((function, arguments),) = asked
-    return (function, arguments[0]) if function in ("min", "max") else None
 
 
 # -- which rules share -------------------------------------------------------------------

@@ -29,8 +29,8 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month  maintenance_report
-        grid  tpch  nexmark
+        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month
+        maintenance_report  grid  tpch  nexmark
         datasets
         maintenance
         joins  distance  soak  kills  pictures
