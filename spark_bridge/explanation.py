@@ -20,9 +20,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from lftj.values.shown_text import ShownText, counted
+from lftj.values.streams import span_text
 from spark_bridge.join import chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
-from spark_bridge.placing.head_plan import HeadPlan
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.read_columns import read_program
@@ -60,11 +61,12 @@ def explained(
     grids: Sequence[HeadGrids],
     small: Sequence[bool] | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
+    timed: ProgramText | None = None,
 ) -> ShownText:
     """The text of :func:`explain` for heads with their grids.
 
     ``small``: whether the inputs of each are known to be small, so that no sample is taken; of none, if None.
-    ``keys``: of relations that have one, its columns.
+    ``keys``: of relations that have one, its columns.  ``timed``: a program that has streams, if it has.
     """
     small = [False] * len(plans) if small is None else small
     heads = zip(plans, grids, small, strict=True)
@@ -72,7 +74,25 @@ def explained(
         f"{name}, key {', '.join(key)}: changes go by the key, in a shuffle before, to its rows"
         for name, key in (keys or {}).items()
     ]
+    lines += [] if timed is None else _streams(timed)
     return ShownText("\n".join([*lines, *(line for head in heads for line in _head(*head))]))
+
+
+def _streams(text: ProgramText) -> list[str]:
+    lines = []
+    schemas = dict(text.relations)
+    for name, stream in text.streams:
+        arrow = schemas[name].field(stream.time).type
+        said = [f"late {span_text(stream.lateness, arrow)}"] if stream.lateness else []
+        said += [] if stream.keep is None else [f"keep {span_text(stream.keep, arrow)}"]
+        said += [f"recent rows as {each.name!r}" for each in text.recents if each.stream == name]
+        lines.append(
+            f"{', '.join([f'stream {name}({stream.time})', *said])}: changes go by the clock of all streams,"
+            " in two shuffles before, to its rows"
+        )
+    if (final := text.final) is not None:
+        lines.append(f"{final.name}: rows of {final.head} as they close, in a shuffle behind")
+    return lines
 
 
 def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:

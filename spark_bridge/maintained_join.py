@@ -27,6 +27,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,21 +37,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from lftj.database.asking import in_sql
-from lftj.errors import ChangeError, SourceError, StateError, UnknownRelationError
+from lftj.errors import ChangeError, SourceError, StateError, StreamError, UnknownRelationError
+from lftj.language.recent import Recent
+from maintenance.event_time.moments import code_of, moment_of
+from maintenance.event_time.stream_state import Late
 from maintenance.store.fault_points import reached
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import events, signed
+from spark_bridge.cells.stream_engine import held
 from spark_bridge.explanation import explained
 from spark_bridge.front_ends.select_rules import kept_rules
 from spark_bridge.join import checked_grids, chosen_partitions, head_frames
+from spark_bridge.placing.event_time import Spans, TimeSettings
 from spark_bridge.placing.grids import HeadGrids
-from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_program
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
+from spark_bridge.stages.clock_stage import BatchClock, clock_type
 from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.running import run_stages
 from spark_bridge.stages.stages import StageChain
@@ -94,6 +100,17 @@ class MaintainedJoin:
     ``key``: by relation, the columns in which no two of its rows agree, and that hold no NULL; its changes
     may say what happens by key (:meth:`apply`).
 
+    ``time``: by relation that is a *stream*, the column of its rows' time: a timestamp, a date or an integer,
+    NOT NULL.  A row that is earlier than the latest of the batches before by more than ``lateness`` is late:
+    not taken, but counted (:meth:`late`) and kept for a while (:meth:`late_rows`).  Rows leave when ``now``,
+    the time that has come in all streams, has gone on by ``keep``, and the head follows; None: never.
+    ``ahead``: a batch with a row that is further beyond the latest of before is refused.  Each of the three
+    is of all streams, or by stream: a duration, ``"2h"`` or as Spark writes it ``"2 hours"``, or a timedelta;
+    of integers a whole number.  ``stream trade(t) late 5s keep 2h.`` among the rules says the same.
+    ``now()``, ``tumble``, ``hop`` and ``final`` are as in a workspace; of ``final vol at w + 5m.`` the head
+    ``vol_final`` has the rows that have closed, and is the result where no other is asked for.  The relations
+    as they are given are the first batch.
+
     ``applied``: by source, the last batch that the relations, as they are given, have in them already.
 
     ``delta``: the path or URI of a Delta table that is to be the head: it is made if there is none, and each
@@ -101,9 +118,9 @@ class MaintainedJoin:
     batch that is in the state, and could not be written to the table, raises StateError, and is written when
     it is applied again, with the next batch, or when the state is opened.
 
-    Raises RuleError, SourceError and UnsupportedTypeError for a wrong program or relation, StateError for a
-    state of something else, the engine's DataError and EvaluationError for wrong data, and ImportError for
-    ``delta`` without the package deltalake.
+    Raises RuleError, SourceError, StreamError and UnsupportedTypeError for a wrong program or relation,
+    StateError for a state of something else, the engine's DataError and EvaluationError for wrong data, and
+    ImportError for ``delta`` without the package deltalake.
     """
 
     def __init__(
@@ -117,6 +134,10 @@ class MaintainedJoin:
         shares: Mapping[str, int] | None = None,
         nulls: InputNulls = "refuse",
         key: Mapping[str, Sequence[str]] | None = None,
+        time: Mapping[str, str] | None = None,
+        lateness: Spans | None = None,
+        keep: Spans | None = None,
+        ahead: Spans | None = None,
         policy: Policy = "auto",
         replan: float | None = None,
         engine_bytes: int | None = None,
@@ -134,14 +155,17 @@ class MaintainedJoin:
         self._replan = replan
         self._engine_bytes = engine_bytes
         self._keys = _checked_keys(key or {}, relations)
+        times = TimeSettings(time or {}, lateness, keep, ahead)
+        times.refuse_others({name: frame.columns for name, frame in relations.items()}, self._keys)
         self._text, relations, self._columns = read_program(
-            rule, head, relations, nulls, by_row=True, keys=self._keys
+            rule, head, relations, nulls, by_row=True, keys=self._keys, times=times
         )
         plans = self._text.plans()
-        read = {name for plan in plans for name in plan.reads}
+        streams = dict(self._text.streams)
+        read = {name for plan in plans for name in plan.reads} | streams.keys()
         self._keys = {name: columns for name, columns in self._keys.items() if name in read}
         self._relations = {name: schema for name, schema in self._text.relations if name in read}
-        self._text = ProgramText(rule, head, tuple(self._relations.items()))
+        self._text = replace(self._text, relations=tuple(self._relations.items()))
         for plan in plans:
             spark_schema(plan.arrow_schema)
         self._nulls = nulls
@@ -184,7 +208,7 @@ class MaintainedJoin:
 
     def __repr__(self) -> str:
         versions = self._versions
-        head = versions.chain.plans[-1].name
+        head = self._text.result
         return f"<MaintainedJoin of {head}, version {versions.manifest.version}, {versions.store!r}>"
 
     @property
@@ -216,12 +240,71 @@ class MaintainedJoin:
 
     def explain(self) -> str:
         """How the relations are cut and sent, as :func:`~spark_bridge.explanation.explain` shows it."""
-        return explained(self._versions.chain.plans, self._versions.chain.grids, keys=self._keys)
+        chain = self._versions.chain
+        return explained(chain.plans, chain.grids, keys=self._keys, timed=chain.text)
+
+    # -- streams --------------------------------------------------------------------
+
+    @property
+    def now(self) -> Any:
+        """The time that has come in all streams; None where there is none, or nothing came in one."""
+        clock = self._clock()
+        return None if clock is None else moment_of(clock_type(self._text), clock.now)
+
+    def late(self, stream: str) -> Late:
+        """How many rows of a stream came too late so far, to be inserted and to be erased.
+
+        Raises UnknownRelationError.
+        """
+        self._refuse_no_stream(stream)
+        clock = self._clock()
+        assert clock is not None
+        return clock.before[stream].late
+
+    def late_rows(self, stream: str, batch_id: int | None = None, *, source: str = _OWN) -> DataFrame:
+        """The rows of a stream that came too late with a batch, with ``weight``.
+
+        ``batch_id``: by default the last one of the source; of one that is older than the last ten versions
+        there are none.  Raises UnknownRelationError.
+        """
+        self._refuse_no_stream(stream)
+        versions, schema = self._versions, signed(self._relations[stream])
+        versions.read_again()
+        number = versions.manifest.applied.get(source, -1) if batch_id is None else batch_id
+        return changes_frame(self.session, versions.store, schema, versions.late(source, number, stream))
+
+    def _clock(self) -> BatchClock | None:
+        self._versions.read_again()
+        return self._versions.clock(self._versions.manifest)
+
+    def _refuse_no_stream(self, name: str) -> None:
+        streams = dict(self._text.streams)
+        if name not in streams:
+            raise UnknownRelationError(f"{name!r} is no stream; streams are {', '.join(streams) or 'none'}")
+
+    def _advanced(self, moment: Any) -> int:
+        """A time to which the clock may be advanced.  Raises StreamError."""
+        clock = self._clock()
+        if clock is None:
+            raise StreamError("advance= moves the clock of streams, and there is none: name one by time=")
+        type_, now = clock_type(self._text), clock.now
+        code = code_of(type_, moment)
+        if now is not None and code < now:
+            raise StreamError(
+                f"advance={type_.spelled(code)}: the clock is at {type_.spelled(now)} already, and does not"
+                " go back: advance it to a later time"
+            )
+        return code
 
     # -- changes --------------------------------------------------------------------
 
     def apply(
-        self, changes: Mapping[str, DataFrame], batch_id: int | None = None, *, source: str = _OWN
+        self,
+        changes: Mapping[str, DataFrame],
+        batch_id: int | None = None,
+        *,
+        source: str = _OWN,
+        advance: Any = None,
     ) -> DataFrame:
         """Apply a batch, all or nothing; returns the changes of the head, with ``weight`` +1 or -1.
 
@@ -231,15 +314,17 @@ class MaintainedJoin:
         Spark's rows have no order, so a batch has one upsert or erasure of a key, or whole rows of it.
         ``batch_id``: of a source, which counts its batches upward; one that was applied is not applied again,
         it gives the changes that it made, or none when it is older than the last ten versions.
+        ``advance``: says that a time has come in all streams, if it has not; the rows of the batch are judged
+        by the clock of before.  With it ``changes`` may be empty.
 
         Raises ChangeError for changes that can't be taken, KeyConflictError where a key would have two rows,
-        the engine's errors for wrong data, StateError
-        when another application uses the state.  Then nothing has changed.
+        StreamError for a time that is too far ahead, or behind the clock, the engine's errors for wrong data,
+        StateError when another application uses the state.  Then nothing has changed.
         """
         if batch_id is not None:
             _checked_batch(batch_id)
-        tagged = self._tagged(changes)
-        return self._once(tagged.frame, tagged.reader(), batch_id, source)
+        tagged = self._tagged(changes) if changes or advance is None else self._nothing()
+        return self._once(tagged.frame, tagged.reader(), batch_id, source, advance)
 
     def stream(
         self,
@@ -314,7 +399,8 @@ class MaintainedJoin:
                 # Wrong data, most likely: under any grids the stages say so by an error of ours.
                 any_grids = self._grids(relations, partitions, {})
                 with attempt(self._versions.store, self.session, 1) as token:
-                    self._run_whole(relations, self._versions.chain_of(any_grids), token)
+                    begun = self._versions.manifest
+                    self._run_whole(relations, self._versions.chain_of(any_grids), token, begun)
                     raise
             self._make_version(self._versions.manifest, relations, grids, started)
 
@@ -323,6 +409,7 @@ class MaintainedJoin:
     ) -> list[HeadGrids]:
         """Grids for all heads: by the caller's shares, else by a sample."""
         plans = self._text.plans()
+        relations = {**relations, **{each.name: relations[each.stream] for each in self._text.recents}}
         if shares is not None:
             return [checked_grids(plans, plan, shares, partitions) for plan in plans]
         frames = head_frames(self._text, relations, partitions, None, self._nulls)
@@ -338,31 +425,49 @@ class MaintainedJoin:
         """The version after one: the relations under these grids, nothing of what was before."""
         versions, chain = self._versions, self._versions.chain_of(grids)
         with attempt(versions.store, self.session, was.version + 1) as token:
-            receipts = self._run_whole(relations, chain, token)
+            receipts = self._run_whole(relations, chain, token, was)
             versions.built(was, chain, receipts)
         self._committed(token, receipts, started)
 
-    def _run_whole(self, relations: Mapping[str, DataFrame], chain: StageChain, token: str) -> list[Receipt]:
+    def _run_whole(
+        self, relations: Mapping[str, DataFrame], chain: StageChain, token: str, was: StateManifest
+    ) -> list[Receipt]:
         """Run the relations as they are through all stages, of which none has a state."""
         schemas = {
             name: events(schema) if name in self._keys else signed(schema)
             for name, schema in self._relations.items()
         }
+        closed = held(chain.plans[-1].name)
+        if closed in relations:
+            schemas[closed] = signed(chain.plans[-1].arrow_schema)
         marks = {name: [F.lit(1).cast("bigint").alias(schema.names[-1])] for name, schema in schemas.items()}
         for name in self._keys:
             marks[name].insert(0, F.lit(False).alias(schemas[name].names[-2]))
         frames = {name: relations[name].select("*", *columns) for name, columns in marks.items()}
         tagged = TaggedInput.of(frames, list(schemas.items()))
-        return self._run(chain, {}, tagged.frame, tagged.reader(), token)
+        clock = self._versions.clock(was, is_told=was.version > 0)
+        return self._run(chain, {}, tagged.frame, tagged.reader(), token, clock)
 
     def _repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
         started = time.perf_counter()
-        store, was, chain = self._versions.store, self._versions.manifest, self._versions.chain
+        was, chain = self._versions.manifest, self._versions.chain
         wanted = chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
-        relations = {name: relation_frame(self.session, store, chain, was, name) for name in self._relations}
+        relations = {name: self._stored(name) for name in self._relations}
+        if self._text.final is not None:
+            relations[held(chain.plans[-1].name)] = self.table()
         with self._named(self.session, "grids planned again"):
             self._make_version(was, relations, self._grids(relations, wanted, shares), started)
         self._versions.to_delta()
+
+    def _stored(self, name: str) -> DataFrame:
+        """A relation as the state has it; of a stream all of its rows that a rule reads."""
+        versions = self._versions
+        its = [recent.name for recent in sorted(self._text.recents, key=_span) if recent.stream == name]
+        read = {one for plan in versions.chain.plans for one in plan.reads}
+        held_as = next((one for one in (name, *reversed(its)) if one in read), None)
+        if held_as is None:
+            return self.session.createDataFrame([], spark_schema(self._relations[name]))
+        return relation_frame(self.session, versions.store, versions.chain, versions.manifest, held_as)
 
     def _tagged(self, changes: Mapping[str, DataFrame]) -> TaggedInput:
         """The changes, columns in the relations' order.  Raises ChangeError and UnknownRelationError."""
@@ -380,7 +485,16 @@ class MaintainedJoin:
             schemas.append((name, given))
         return TaggedInput.of(frames, schemas)
 
-    def _once(self, frame: DataFrame, reader: TagReader, batch_id: int | None, source: str) -> DataFrame:
+    def _nothing(self) -> TaggedInput:
+        """No changes."""
+        name = next((name for name, _ in self._text.streams), next(iter(self._relations)))
+        schema = signed(self._relations[name])
+        frame = self.session.createDataFrame([], spark_schema(schema))
+        return TaggedInput.of({name: frame}, [(name, schema)])
+
+    def _once(
+        self, frame: DataFrame, reader: TagReader, batch_id: int | None, source: str, advance: Any = None
+    ) -> DataFrame:
         """The changes that a batch makes, or has made."""
         versions = self._versions
         with turn_on(versions.store.path):
@@ -391,18 +505,22 @@ class MaintainedJoin:
             if batch_id > last:
                 if self._replan is not None and versions.left_plan(self._replan):
                     self._repartition(None, None)
-                self._apply(frame, reader, batch_id, source)
+                advanced = None if advance is None else self._advanced(advance)
+                self._apply(frame, reader, batch_id, source, advanced)
             versions.to_delta()
             schema = signed(versions.chain.plans[-1].arrow_schema)
             return changes_frame(self.session, versions.store, schema, versions.recorded(source, batch_id))
 
-    def _apply(self, frame: DataFrame, reader: TagReader, batch_id: int, source: str) -> None:
+    def _apply(
+        self, frame: DataFrame, reader: TagReader, batch_id: int, source: str, advanced: int | None
+    ) -> None:
         reached("batch: before the job")
         started = time.perf_counter()
         versions, session = self._versions, frame.sparkSession
         was, name = versions.manifest, f"batch {batch_id} of {source}" if source else f"batch {batch_id}"
         with self._named(session, name), attempt(versions.store, session, was.version + 1) as token:
-            receipts = self._run(versions.chain, was.partitions, frame, reader, token)
+            clock = versions.clock(was, advanced)
+            receipts = self._run(versions.chain, was.partitions, frame, reader, token, clock)
             reached("batch: job done")
             versions.followed(was, receipts, source, batch_id)
         self._committed(token, receipts, started)
@@ -414,21 +532,22 @@ class MaintainedJoin:
         frame: DataFrame,
         reader: TagReader,
         token: str,
+        clock: BatchClock | None,
     ) -> list[Receipt]:
         """Run a batch through all stages; raises what its tasks complain of."""
         # Spark runs all tasks, also those that get nothing, so there are no more than its shuffles have.
         # The first version reaches all partitions, and each has much to read.
         most = chosen_partitions(frame.sparkSession, None) if states else chain.partitions
         index = StateIndex.written(self._versions.store, token, states, len(chain.stages), chain.partitions)
-        worker = partial(StageWorker, chain, states=index, token=token)
+        worker = partial(StageWorker, chain, states=index, token=token, clock=clock)
         steps = partial(worker, engine_bytes=self._engine_bytes, policy=self._policy)
-        receipts = run_stages(chain, frame, reader, steps, min(chain.partitions, most))
+        receipts = run_stages(chain, frame, reader, steps, min(chain.partitions, most), clock)
         self._versions.tidy(index.delete)
         return receipts
 
     def _named(self, session: SparkSession, what: str) -> AbstractContextManager[None]:
         """Spark's jobs within a block are called so, behind the head's name."""
-        return jobs_named(session, f"{self._text.plans()[-1].name}: {what}")
+        return jobs_named(session, f"{self._text.result}: {what}")
 
     def _committed(self, token: str, receipts: Sequence[Receipt], started: float) -> None:
         """What follows a commit."""
@@ -450,6 +569,10 @@ def _checked_keys(
                 f" {', '.join(relations[name].columns)}"
             )
     return {name: tuple(columns) for name, columns in key.items()}
+
+
+def _span(recent: Recent) -> int:
+    return recent.span
 
 
 def _checked_batch(number: int) -> int:

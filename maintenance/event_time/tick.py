@@ -75,16 +75,19 @@ class Tick:
 
     def enter(self, name: str, schema: Schema, latest: int | None, late: Signed) -> None:
         """Note the latest time of a stream's rows, and those that are late."""
+        inserted = int((late.weights > 0).sum())
+        self.note(name, latest, Late(inserted, len(late.weights) - inserted))
+        if len(late.weights):
+            columns = WideColumns(name, schema, late.columns[0]) if schema.wide else late.columns
+            self.late_rows[name] = change_table(schema.shown if schema.bag else schema, columns, late.weights)
+
+    def note(self, name: str, latest: int | None, late: Late) -> None:
+        """Note the latest time of a stream's rows, and how many are late."""
         state = self.streams[name]
         if latest is not None:
             state = state.raised(earlier(latest, state.stream.lateness))
-        if n_late := len(late.weights):
-            inserted = int((late.weights > 0).sum())
-            before = state.late
-            state = replace(state, late=Late(before.inserted + inserted, before.erased + n_late - inserted))
-            columns = WideColumns(name, schema, late.columns[0]) if schema.wide else late.columns
-            self.late_rows[name] = change_table(schema.shown if schema.bag else schema, columns, late.weights)
-        self.streams[name] = state
+        of_all = Late(state.late.inserted + late.inserted, state.late.erased + late.erased)
+        self.streams[name] = replace(state, late=of_all)
 
     @property
     def late(self) -> dict[str, int]:
@@ -109,13 +112,18 @@ class Tick:
             return None
         return NEVER if before is None else earlier(before, extent)
 
+    def leave(self) -> None:
+        """Note what leaves, when all rows are told: what the clock has passed."""
+        now = clock(self.streams)
+        self.streams = {
+            name: state.left_by(now, self._needed_from(name)) for name, state in self.streams.items()
+        }
+
     def expire(self, versions: Mapping[str, RelationVersion], changes: dict[str, Change]) -> None:
         """Let what the clock has passed leave with the transaction: ``changes`` get it, by relation."""
         now, given = clock(self.streams), dict(changes)
         if self.clockwork.told is None:
-            self.streams = {
-                name: state.left_by(now, self._needed_from(name)) for name, state in self.streams.items()
-            }
+            self.leave()
         for name, state in self.streams.items():
             before = self.before[name].left
             if state.left is None or state.left == before:

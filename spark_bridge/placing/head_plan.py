@@ -34,8 +34,10 @@ from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.diagnostics import error_at
 from lftj.language.expressions import functions_of
+from lftj.language.finals import Final, finals_of
 from lftj.language.one_row import ONE_ROW
 from lftj.language.parser import parse
+from lftj.language.recent import Recent, with_recent
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import (
     Aggregate,
@@ -53,9 +55,12 @@ from lftj.language.syntax import (
     Variable,
 )
 from lftj.storage.relation import Relation
+from lftj.values.domains import Domains
 from lftj.values.literals import NULL
 from lftj.values.own_functions import is_own
 from lftj.values.schema import ColumnType, Schema
+from lftj.values.streams import Stream
+from spark_bridge.placing.event_time import catalog_of
 from spark_bridge.placing.schemas import declared_schema
 from spark_bridge.placing.shares import Read
 
@@ -66,6 +71,8 @@ Marks = Mapping[str, str]
 """What a grid does with an axis: CUT, or it is not cut and takes HEAVY or LIGHT values only; else nothing."""
 
 CUT, HEAVY, LIGHT = "", " heavy", " light"
+
+_HIDDEN = ("now()", "now")  # a workspace's own relations have it in their names
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,8 @@ class Placement:
     def label(self) -> str:
         """Its name in a cell's program: as the atom would be written, ``_`` for columns without mark."""
         names = {column: name + mark for column, name, mark in self.axes}
-        return f"{self.relation}({', '.join(names.get(column, '_') for column in range(self.arity))})"
+        relation = self.relation.replace(*_HIDDEN)
+        return f"{relation}({', '.join(names.get(column, '_') for column in range(self.arity))})"
 
 
 def _typed(test: Comparison, names: set[str]) -> Comparison:
@@ -115,13 +123,13 @@ def _is_null(expression: Expression) -> bool:
     return isinstance(expression, Constant) and expression.value is NULL
 
 
-def cell_name(head: str) -> str:
-    """What a cell calls a head, which is none of its auxiliary ones.
+def cell_name(relation: str) -> str:
+    """What a cell calls a head, or recent rows of a stream: nothing that its workspace hides.
 
-    >>> cell_name("stats#of1")
-    'stats of1'
+    >>> cell_name("stats#of1"), cell_name("trade from now() - 5")
+    ('stats of1', 'trade from now - 5')
     """
-    return head.replace("#", " ")
+    return relation.replace("#", " ").replace(*_HIDDEN)
 
 
 @dataclass(frozen=True)
@@ -277,12 +285,14 @@ class ProgramText:
     """A program with the schemas of the relations that it is to read: enough to plan it in any process.
 
     ``uncut``: variables that are no axes, whatever they bind, as their values may be others at a second try.
+    ``streams``: those of the relations that are.
     """
 
     text: str
     head: str | None
     relations: tuple[tuple[str, pa.Schema], ...]
     uncut: frozenset[str] = frozenset()
+    streams: tuple[tuple[str, Stream], ...] = ()
 
     def plans(self) -> tuple[HeadPlan, ...]:
         """A plan per head that the asked one depends on, each after those that it reads; it comes last.
@@ -294,8 +304,35 @@ class ProgramText:
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations and heads that a head reads, by number of its plan."""
         plans = self.plans()
-        known = dict(self.relations) | {plan.name: plan.arrow_schema for plan in plans}
+        known = dict(self.sources) | {plan.name: plan.arrow_schema for plan in plans}
         return {name: known[name] for name in plans[head].reads}
+
+    @property
+    def recents(self) -> tuple[Recent, ...]:
+        """The recent rows of streams that rules read, each as a relation of its own.  Raises RuleError."""
+        return _recents(self)
+
+    @property
+    def sources(self) -> tuple[tuple[str, pa.Schema], ...]:
+        """All that rules can read beside heads: relations, and recent rows."""
+        known = dict(self.relations)
+        return (*self.relations, *((each.name, known[each.stream]) for each in self.recents))
+
+    @property
+    def finals(self) -> tuple[Final, ...]:
+        """The heads whose rows close.  Raises RuleError."""
+        return _finals(self)
+
+    @property
+    def final(self) -> Final | None:
+        """That of which the closed rows are the result: asked for, or by default the last one."""
+        names = [final.name for final in self.finals] if self.head is None else [self.head]
+        return next((final for final in self.finals if final.name == names[-1]), None) if names else None
+
+    @property
+    def result(self) -> str:
+        """What the result is called: a head, or the rows of one that have closed."""
+        return self.plans()[-1].name if self.final is None else self.final.name
 
     def own_plans(self) -> tuple[HeadPlan, ...]:
         """Like :meth:`plans`, with domains that nothing else uses: what they intern goes with the plans."""
@@ -307,16 +344,47 @@ def _shared_plans(program: ProgramText) -> tuple[HeadPlan, ...]:
     return _plans(program)
 
 
-def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
+def _timed(program: ProgramText, domains: Domains) -> tuple[Program, list[Recent], dict[str, Relation]]:
+    """The tree over recent rows, these, and empty relations, those of recent rows included."""
+    schemas = dict(program.relations)
+    empty = catalog_of(schemas, dict(program.streams), domains)
+    catalog = {name: relation.schema for name, relation in empty.items()}
+    tree = parse(program.text)
+    tree, recents = with_recent(tree, catalog) if program.streams else (tree, [])
+    recent = catalog_of({each.name: schemas[each.stream] for each in recents}, {}, domains)
+    return tree, recents, {**empty, **recent}
+
+
+@functools.lru_cache(maxsize=256)
+def _recents(program: ProgramText) -> tuple[Recent, ...]:
+    return tuple(_timed(program, Domains())[1])
+
+
+def _checked(program: ProgramText) -> CheckedProgram:
     database = Database()
-    for name, schema in program.relations:
-        database.add(Relation.from_table(name, schema.empty_table(), database.domains, "keep"))
-    checked = database.check(parse(program.text))
+    tree, _, relations = _timed(program, database.domains)
+    for relation in relations.values():
+        database.add(relation)
+    return database.check(replace(tree, finals=()) if program.streams else tree)
+
+
+@functools.lru_cache(maxsize=256)
+def _finals(program: ProgramText) -> tuple[Final, ...]:
+    tree, _, relations = _timed(program, Domains())
+    if not program.streams or not tree.finals:
+        return ()
+    catalog = {name: relation.schema for name, relation in relations.items()}
+    return tuple(finals_of(tree, _checked(program).derived, catalog, ()))
+
+
+def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
+    checked = _checked(program)
     _refuse_own_functions(checked)
     if ONE_ROW in checked.derived:
         raise _one_row_error(program.text, checked)
     tree = checked.tree
-    target = chosen_head(checked, program.head)
+    final = program.final
+    target = chosen_head(checked, program.head) if final is None else final.head
     needed: list[str] = []
 
     def visit(name: str) -> None:

@@ -29,9 +29,10 @@ from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Rule, Wildcard
 from spark_bridge.placing.char_columns import char_length, refuse_padded
+from spark_bridge.placing.event_time import TimeSettings, streams_of, time_columns
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls
-from spark_bridge.placing.schemas import arrow_schemas, column_names, plain, without_null
+from spark_bridge.placing.schemas import arrow_schemas, column_names, plain, with_required, without_null
 
 _PLAIN = 64
 _JSON = {
@@ -144,19 +145,28 @@ def read_program(
     *,
     by_row: bool = False,
     keys: Mapping[str, Collection[str]] | None = None,
+    times: TimeSettings | None = None,
 ) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
     """A program, and the relations as it reads them.
 
     ``nulls``: with "keep" the columns that are read may hold NULL where Spark says so, else none does.
-    ``by_row`` and ``keys`` as for :meth:`ReadColumns.of`.  Raises RuleError, SourceError, and
+    ``by_row`` and ``keys`` as for :meth:`ReadColumns.of`.  ``times``: which relations are streams, beside
+    those that the rules declare; of None none is.  Raises RuleError, SourceError, StreamError, and
     UnsupportedTypeError for columns that are read.
     """
-    columns = ReadColumns.of(rule, relations, by_row=by_row, keys=keys)
+    moments = time_columns(parse(rule), times) if times is not None else {}
+    read = {**(keys or {}), **{name: (column,) for name, column in moments.items()}}
+    columns = ReadColumns.of(rule, relations, by_row=by_row, keys=read)
     frames = columns.frames(relations)
     schemas = arrow_schemas(frames)
     if nulls != "keep":
         schemas = tuple((name, without_null(schema)) for name, schema in schemas)
-    text = ProgramText(rule, head, schemas)
+    schemas = tuple(
+        (name, with_required(schema, moments[name]) if name in moments else schema)
+        for name, schema in schemas
+    )
+    streams = streams_of(parse(rule), dict(schemas), times) if times is not None else ()
+    text = ProgramText(rule, head, schemas, streams=streams)
     refuse_padded(text.plans(), columns.char_lengths())
     return text, frames, columns
 

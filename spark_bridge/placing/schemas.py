@@ -76,6 +76,11 @@ def without_null(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(False) for field in schema])
 
 
+def with_required(schema: pa.Schema, column: str) -> pa.Schema:
+    """The schema of a relation of which one column, if it is there, holds no NULL."""
+    return pa.schema([field.with_nullable(field.nullable and field.name != column) for field in schema])
+
+
 def declared_schema(schema: Schema) -> pa.Schema:
     """Names and types of a relation's or head's columns, and which of them may hold NULL."""
     return pa.schema([pa.field(each.name, each.type.arrow, each.type.nullable) for each in schema.columns])

@@ -24,6 +24,8 @@ class BatchStats:
         anew: How many of them were joined anew, since that costs less than to maintain them, or was asked
             for; cells that are new are not counted.
         changed: Rows of changes that cells got, copies counted.
+        late: By stream, rows that came too late; of those that had some.
+        expired: By stream whose rows a rule reads, rows that left it.
         plan: How far rows and skew have left what the grids were planned for
             (:class:`~spark_bridge.placing.plan_fit.PlanFit`).
     """
@@ -35,10 +37,18 @@ class BatchStats:
     cells: int
     anew: int
     changed: int
+    late: Mapping[str, int]
+    expired: Mapping[str, int]
     plan: PlanFit
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt], seconds: float, plan: PlanFit) -> BatchStats:
+        late: Counter[str] = Counter()
+        expired: Counter[str] = Counter()
+        for receipt in receipts:
+            late.update(receipt.n_late)
+            expired.update(receipt.expired)
+        receipts = [receipt for receipt in receipts if not receipt.moving]
         return cls(
             seconds=seconds,
             partitions=len(receipts),
@@ -47,5 +57,7 @@ class BatchStats:
             cells=sum(receipt.cells for receipt in receipts),
             anew=sum(receipt.anew for receipt in receipts),
             changed=sum(receipt.changed for receipt in receipts),
+            late=dict(late),
+            expired=dict(expired),
             plan=plan,
         )

@@ -1,9 +1,11 @@
 """The stages of a maintained program, and what goes from one to the next.
 
 Each head has a stage that searches its cells and, if it crosses them, one that combines
-what they give.  Before them stands one that has the relations with a key, and makes
-whole rows of what is said of keys (:mod:`spark_bridge.cells.key_engine`).  All stages stand in
-one chain, in the order in which heads read each
+what they give.  Before them stand one that has the relations with a key, and makes
+whole rows of what is said of keys (:mod:`spark_bridge.cells.key_engine`), and two of streams: a task
+that finds the clock (:mod:`spark_bridge.stages.clock_stage`), and the streams' rows, which leave by
+it (:mod:`spark_bridge.cells.stream_engine`); where the result is rows that have closed, the last stage
+has those.  All stages stand in one chain, in the order in which heads read each
 other: a stage takes the packets that are for it, and passes on those that are for later
 ones.  So a batch is one query with one shuffle before each stage.
 """
@@ -13,32 +15,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 import pyarrow as pa
 
 from spark_bridge.cells.cell_search import Contribution, contributed
 from spark_bridge.cells.key_engine import Keys
+from spark_bridge.cells.stream_engine import held
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.homes import Homes
 from spark_bridge.placing.placing import InputNulls, KeyPlacer, Placer, placed
 
+Kind = Literal["keys", "clock", "streams", "search", "combine", "close"]
+
 
 @dataclass(frozen=True)
 class SparkStage:
-    """One step of the chain: search of the cells of a head, their combination, or rows of keys.
+    """One step of the chain: ``kind`` says what it does.
 
-    ``head``: -1 where it is of none, but ``by_key``.
+    ``head``: that of which cells are searched, or what they give combined; else -1.
     """
 
     number: int
     head: int
-    combines: bool
-    by_key: bool = False
+    kind: Kind
 
     @property
     def searches(self) -> bool:
-        return not self.combines and not self.by_key
+        return self.kind == "search"
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,20 @@ class StageChain:
 
     @cached_property
     def stages(self) -> tuple[SparkStage, ...]:
-        stages = [SparkStage(0, -1, False, by_key=True)] if self.keys else []
+        kinds: list[tuple[int, Kind]] = [(-1, "keys")] if self.keys else []
+        if self.text.streams:
+            kinds += [(-1, "clock"), (-1, "streams")]
         for head, plan in enumerate(self.plans):
-            stages.append(SparkStage(len(stages), head, False))
+            kinds.append((head, "search"))
             if plan.crosses:
-                stages.append(SparkStage(len(stages), head, True))
-        return tuple(stages)
+                kinds.append((head, "combine"))
+        if self.text.final is not None:
+            kinds.append((-1, "close"))
+        return tuple(SparkStage(number, *kind) for number, kind in enumerate(kinds))
+
+    def stage_of(self, kind: Kind) -> SparkStage:
+        """The one stage of a kind of which there is one."""
+        return next(stage for stage in self.stages if stage.kind == kind)
 
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations that a head reads, without weights."""
@@ -76,14 +89,14 @@ class StageChain:
 
     def result(self, stage: SparkStage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""
-        return stage.combines or not self.plans[stage.head].crosses
+        return stage.kind == "combine" or not self.plans[stage.head].crosses
 
     def homed(self, stage: SparkStage) -> tuple[str, ...]:
         """The relations whose tuples have their homes in the cells of a stage: the first that reads them."""
         if not stage.searches:
             return ()
         before = {name for plan in self.plans[: stage.head] for name in plan.reads}
-        names = [name for name, _ in self.text.relations if name in self.plans[stage.head].reads]
+        names = [name for name, _ in self.text.sources if name in self.plans[stage.head].reads]
         return tuple(name for name in names if name not in before)
 
     def homes(self, stage: SparkStage) -> Homes:
@@ -99,20 +112,62 @@ class StageChain:
         return Placer(self.plans[stage.head], self.grids[stage.head], self.nulls, stage.number)
 
     def placed(self, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        """Packets of signed rows of relations, by name, for every stage that reads them."""
-        return placed(tables, [self.placer(stage) for stage in self.stages if stage.searches])
+        """Packets of signed rows of relations and heads, by name, for every stage that reads them."""
+        placers: list[Placer | KeyPlacer] = [self.placer(stage) for stage in self.stages if stage.searches]
+        if self.text.final is not None:
+            placers.append(self._close_placer(self.plans[-1].name))
+        return placed(tables, placers)
 
     def given(self, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
-        """Packets of changes of relations, of those with a key for the stage that has their rows."""
+        """Packets of changes of relations, of those with a key or a time for the stage that has their rows.
+
+        Of a stream late rows are a table of their own (:func:`late`), and rows that have closed are given
+        only where all partitions are made anew.
+        """
+        streams = [name for name, _ in self.text.streams]
+        apart = frozenset((*self.keys, *streams))
         placers: list[Placer | KeyPlacer] = [
-            replace(self.placer(stage), keyed=frozenset(self.keys)) for stage in self.stages if stage.searches
+            replace(self.placer(stage), keyed=apart) for stage in self.stages if stage.searches
         ]
+        schemas = dict(self.text.relations)
         if self.keys:
-            names = {name: schema.names for name, schema in self.text.relations}
-            places = {name: [names[name].index(label) for label in key] for name, key in self.keys.items()}
+            places = {
+                name: [schemas[name].names.index(label) for label in key] for name, key in self.keys.items()
+            }
             placers.append(KeyPlacer(places, self.partitions, 0))
+        if streams:
+            of_rows = {
+                label: hashed(schemas[name])
+                for name in streams
+                for label in (late(name), *([name] if name in self.timed.values() else []))
+            }
+            placers.append(KeyPlacer(of_rows, self.partitions, self.stage_of("streams").number))
+        if self.text.final is not None:
+            placers.append(self._close_placer(held(self.plans[-1].name)))
         return placed(tables, placers)
+
+    @cached_property
+    def timed(self) -> dict[str, str]:
+        """By relation that a rule reads and that has a stream's rows, the stream."""
+        read = {name for plan in self.plans for name in plan.reads}
+        of = {name: name for name, _ in self.text.streams}
+        of |= {recent.name: recent.stream for recent in self.text.recents}
+        return {name: stream for name, stream in of.items() if name in read}
+
+    def _close_placer(self, label: str) -> KeyPlacer:
+        columns = hashed(self.plans[-1].arrow_schema)
+        return KeyPlacer({label: columns}, self.partitions, self.stage_of("close").number)
 
     def contributed(self, stage: SparkStage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
         """Packets of what the cells of a stage give, for the stage that combines them."""
         return contributed(given, self.partitions, stage.number + 1)
+
+
+def hashed(schema: pa.Schema) -> list[int]:
+    """The columns by which rows are spread: all but floats, which may be NaN."""
+    return [n for n, field in enumerate(schema) if not pa.types.is_floating(field.type)]
+
+
+def late(stream: str) -> str:
+    """The label of a stream's late rows."""
+    return f"late {stream}"

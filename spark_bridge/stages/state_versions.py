@@ -29,6 +29,7 @@ from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.plan_fit import PlanFit, plan_fit
+from spark_bridge.stages.clock_stage import BatchClock
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from spark_bridge.state.delta_head import DeltaHead
@@ -117,11 +118,16 @@ class StateVersions:
         }
         return {
             "rule": self._text.text,
-            "head": self._text.plans()[-1].name,
+            "head": self._text.result,
             "nulls": self._nulls,
             "relations": schemas,
             **({"unread": self._unread} if self._unread else {}),
             **({"key": self._keys} if self._keys else {}),
+            **(
+                {"streams": {name: vars(each) for name, each in self._text.streams}}
+                if self._text.streams
+                else {}
+            ),
             "partitions": partitions,
         }
 
@@ -144,12 +150,25 @@ class StateVersions:
             for file in batch.changes
         ]
 
+    def late(self, source: str, batch_id: int, stream: str) -> list[str]:
+        """The files with a stream's rows that came too late with a batch; none when it is too old."""
+        batches = [one for one in self.manifest.batches if (one.source, one.batch_id) == (source, batch_id)]
+        return [file for batch in batches for file in batch.late.get(stream, ())]
+
+    def clock(
+        self, was: StateManifest, advanced: int | None = None, is_told: bool = False
+    ) -> BatchClock | None:
+        """From where the streams go on; None without streams."""
+        if not self._text.streams:
+            return None
+        return BatchClock.of(self._text, was.streams, advanced=advanced, is_told=is_told)
+
     # -- the next one ---------------------------------------------------------------
     # ``was`` is the version that it was begun from: ``manifest`` may be a later one by now, of others.
 
     def built(self, was: StateManifest, chain: StageChain, receipts: Sequence[Receipt]) -> None:
         """Commit a version of relations that went through a chain as a whole, and nothing that was before."""
-        rows = _grown({name: 0 for name, _ in self._text.relations}, receipts)
+        rows = _grown({name: 0 for name, _ in self._text.sources}, receipts)
         states = _states(receipts)
         placement: dict[str, Any] = {
             "heads": [grid.to_json() for grid in chain.grids],
@@ -159,19 +178,26 @@ class StateVersions:
         placement["skew"] = _fit(chain, placement, states).skew
         identity = self._identity(chain.partitions)
         following = replace(was, identity=identity, placement=placement, partitions=states)
+        following = replace(following, streams=_moving(was, receipts))
         self._commit(replace(following, version=was.version + 1))
         self.chain = chain
 
     def followed(self, was: StateManifest, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
         """Commit what a batch's partitions say, which were at the version that was then."""
         files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
+        streams = sorted({name for receipt in receipts for name in receipt.late})
+        late = {
+            name: tuple(sorted(receipt.late[name] for receipt in receipts if name in receipt.late))
+            for name in streams
+        }
         following = replace(
             was,
             version=was.version + 1,
             placement={**was.placement, "rows": _grown(was.placement["rows"], receipts)},
             applied={**was.applied, source: batch_id},
             partitions={**was.partitions, **_states(receipts)},
-            batches=(*was.batches, Batch(was.version + 1, source, batch_id, files))[-KEPT_BATCHES:],
+            batches=(*was.batches, Batch(was.version + 1, source, batch_id, files, late))[-KEPT_BATCHES:],
+            streams=_moving(was, receipts),
         )
         self._commit(following)
 
@@ -214,6 +240,11 @@ class StateVersions:
 
 def _states(receipts: Sequence[Receipt]) -> dict[str, PartitionState]:
     return {receipt.partition: receipt.state for receipt in receipts if receipt.state}
+
+
+def _moving(was: StateManifest, receipts: Sequence[Receipt]) -> dict[str, list[int | None]]:
+    """Where streams are after a batch."""
+    return {**was.streams, **{name: each for receipt in receipts for name, each in receipt.moving.items()}}
 
 
 def _grown(rows: Mapping[str, int], receipts: Sequence[Receipt]) -> dict[str, int]:

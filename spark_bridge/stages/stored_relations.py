@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lftj.storage.relation import Relation
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.signed_tables import signed
+from spark_bridge.placing.head_plan import cell_name
 from spark_bridge.placing.packets import cell_inputs
 from spark_bridge.placing.worker_process import Batches
 from spark_bridge.stages.stages import StageChain
@@ -60,8 +61,9 @@ def stored_rows(
                 continue
             if cell.address.number not in cells:
                 workspace = cells[cell.address.number] = Workspace()
-                workspace.add(Relation.from_table(name, schema.empty_table(), workspace.domains, "keep"))
+                empty = schema.empty_table()
+                workspace.add(Relation.from_table(cell_name(name), empty, workspace.domains, "keep"))
             with cells[cell.address.number].transaction() as transaction:
-                transaction.apply(name, cell.table(label, signed(schema)))
+                transaction.apply(cell_name(name), cell.table(label, signed(schema)))
     for workspace in cells.values():
-        yield workspace[name].table
+        yield workspace[cell_name(name)].table

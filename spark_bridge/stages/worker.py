@@ -33,8 +33,10 @@ from spark_bridge.cells.combine_engine import CombineEngine
 from spark_bridge.cells.key_engine import KeyEngine
 from spark_bridge.cells.search_engine import Policy, SearchEngine
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.packets import SCHEMA, CellInput, PacketWriter, cell_inputs
-from spark_bridge.stages.stages import SparkStage, StageChain
+from spark_bridge.cells.stream_engine import TICK, CloseEngine, StreamEngine
+from spark_bridge.placing.packets import SCHEMA, CellAddress, CellInput, PacketWriter, cell_inputs
+from spark_bridge.stages.clock_stage import BatchClock, told_of
+from spark_bridge.stages.stages import SparkStage, StageChain, late
 from spark_bridge.state.engine_cache import CachedEngine, EngineCache, kept_bytes
 from spark_bridge.state.manifest import Logged, PartitionState
 from spark_bridge.state.state_index import StateIndex, state_of
@@ -50,7 +52,7 @@ LOGGED_PART = 0.5
 
 PACKAGES = ("spark_bridge",)  # whose classes an image has, beside the engine's own
 
-Engine = SearchEngine | CombineEngine | KeyEngine
+Engine = SearchEngine | CombineEngine | KeyEngine | StreamEngine | CloseEngine
 _engines: EngineCache[Engine] = EngineCache()
 
 
@@ -61,7 +63,9 @@ class Receipt:
     ``grown``: by relation the rows that it has more, or less, in their homes.
     ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
     where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.  Of cells that
-    search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.
+    search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.  By stream
+    ``late``: a file with rows that came too late, ``n_late``: how many, ``expired``: how many left; of the
+    stage of the clock ``moving``: where it is now.
     """
 
     partition: str
@@ -73,6 +77,10 @@ class Receipt:
     anew: int = 0
     changed: int = 0
     grown: dict[str, int] = field(default_factory=dict)
+    late: dict[str, str] = field(default_factory=dict)
+    n_late: dict[str, int] = field(default_factory=dict)
+    expired: dict[str, int] = field(default_factory=dict)
+    moving: dict[str, list[int | None]] = field(default_factory=dict)
     error: str = ""
     message: str = ""
 
@@ -95,7 +103,8 @@ class StageWorker:
     """Steps the partitions of one stage: of those that packets come for, one after the other.
 
     ``states``: those that the manifest has.  ``token``: of the try of the batch, below which the files are.
-    ``engine_bytes``: as :func:`~spark_bridge.state.engine_cache.kept_bytes` takes them.
+    ``engine_bytes``: as :func:`~spark_bridge.state.engine_cache.kept_bytes` takes them.  ``clock``: from
+    where the streams go on.
     """
 
     chain: StageChain
@@ -104,6 +113,7 @@ class StageWorker:
     token: str
     engine_bytes: int | None = None
     policy: Policy = "auto"
+    clock: BatchClock | None = None
 
     @property
     def store(self) -> StateStore:
@@ -120,20 +130,38 @@ class StageWorker:
             if mine.num_rows < batch.num_rows:
                 yield batch.filter(pc.invert(is_own))
         for pid in sorted(own):
-            yield from self._step(pid, own.pop(pid))
+            yield from (self._tick if self.stage.kind == "clock" else self._step)(pid, own.pop(pid))
+
+    def _tick(self, pid: int, own: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The clock goes on, and partitions that need to know get to."""
+        assert self.clock is not None
+        told = told_of(packet for batch in own for packet in batch.column("rows").to_pylist())
+        ticked = self.clock.ticked(told)
+        writer = PacketWriter()
+        if ticked.bounds is not None:
+            tick, grid = json.dumps(ticked.bounds).encode(), CellAddress(0, 0, ()).grid_text()
+            for stage in (stage for stage in self.chain.stages if stage.kind in ("streams", "close")):
+                for to in range(self.chain.partitions):
+                    yield from writer.add(to, 0, grid, TICK, tick, stage.number)
+        yield from writer.rest()
+        yield from self._receipt(Receipt(f"{self.stage.number}-{pid}", moving=ticked.moving))
 
     def _step(self, pid: int, own: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = f"{self.stage.number}-{pid}"
         state = self.states.of(self.stage.number, pid)
+        inputs = cell_inputs(iter(own))
+        too_late = self._late_rows(inputs)
+        if too_late:
+            labels = pa.array([late(name) for name in too_late])
+            own = [batch.filter(pc.invert(pc.is_in(batch.column("read"), labels))) for batch in own]
         try:
             engine, source, nbytes = self._engine(partition, state)
-            inputs = cell_inputs(iter(own))
             given: list[Contribution] = []
             change: pa.Table | None = None
             whole: dict[str, pa.Table] = {}
-            if isinstance(engine, KeyEngine):
+            if isinstance(engine, KeyEngine | StreamEngine):
                 whole = engine.step(inputs)
-            elif isinstance(engine, CombineEngine):
+            elif isinstance(engine, CombineEngine | CloseEngine):
                 change = engine.step(inputs)
             else:
                 rows_before = self._home_rows(engine, inputs)
@@ -146,21 +174,30 @@ class StageWorker:
             return
         with TaskFiles(self.store, self.token, partition) as files:
             reached("worker: before writing")
-            receipt = self._written(files, state, engine, source, own, change)
-            made = receipt.state
-            assert made is not None
-            if made.image is not None and not made.logged:
-                nbytes = self.store.nbytes([made.image])
+            files_of_late = {name: files.write("late", table) for name, table in too_late.items()}
+            if isinstance(engine, StreamEngine | CloseEngine) and not engine.taken:
+                receipt = Receipt(partition, state, source=source)  # a tick that moves nothing here
             else:
-                nbytes += sum(batch.nbytes for batch in own)
+                receipt = self._written(files, state, engine, source, own, change)
+                made = receipt.state
+                assert made is not None
+                if made.image is not None and not made.logged:
+                    nbytes = self.store.nbytes([made.image])
+                else:
+                    nbytes += sum(batch.nbytes for batch in own)
+        n_late = {name: table.num_rows for name, table in too_late.items()}
+        receipt = replace(receipt, late=files_of_late, n_late=n_late)
+        if isinstance(engine, StreamEngine):
+            receipt = replace(receipt, expired=engine.expired)
         if isinstance(engine, SearchEngine):
             rows = self._home_rows(engine, inputs)
             grown = {name: number - rows_before[name] for name, number in rows.items()}
             receipt = replace(receipt, cells=len(inputs), anew=engine.anew, changed=engine.taken, grown=grown)
         reached("worker: written, not reported")
-        cached = CachedEngine(made.steps[-1], engine, nbytes)
-        _engines.put(self._key(partition), cached, kept_bytes(self.engine_bytes))
-        if isinstance(engine, KeyEngine):
+        if receipt.state is not None:
+            cached = CachedEngine(receipt.state.steps[-1], engine, nbytes)
+            _engines.put(self._key(partition), cached, kept_bytes(self.engine_bytes))
+        if isinstance(engine, KeyEngine | StreamEngine):
             yield from self.chain.placed(whole.items())
         elif change is None:
             yield from self.chain.contributed(self.stage, given)
@@ -168,6 +205,17 @@ class StageWorker:
             name = self.chain.plans[self.stage.head].name
             yield from self.chain.placed([(name, change)])
         yield from self._receipt(receipt)
+
+    def _late_rows(self, inputs: list[CellInput]) -> dict[str, pa.Table]:
+        """By stream, rows that came too late, in the stage of streams."""
+        if self.stage.kind != "streams":
+            return {}
+        schemas = dict(self.chain.text.relations)
+        tables = {
+            name: pa.concat_tables([cell.table(late(name), signed(schemas[name])) for cell in inputs])
+            for name, _ in self.chain.text.streams
+        }
+        return {name: table for name, table in tables.items() if table.num_rows}
 
     def _home_rows(self, engine: SearchEngine, inputs: list[CellInput]) -> dict[str, int]:
         """Rows that have their home in some cells, by relation."""
@@ -219,9 +267,21 @@ class StageWorker:
         return engine, "evaluated", max(nbytes, snapshot.nbytes)
 
     def _new_engine(self) -> Engine:
-        if self.stage.by_key:
-            return KeyEngine(dict(self.chain.text.relations), self.chain.keys)
-        if self.stage.combines:
+        text = self.chain.text
+        if self.stage.kind == "keys":
+            return KeyEngine(dict(text.relations), self.chain.keys)
+        if self.stage.kind == "streams":
+            schemas, times = dict(text.sources), {name: stream.time for name, stream in text.streams}
+            of = self.chain.timed
+            return StreamEngine(
+                {name: schemas[name] for name in of}, {name: times[of[name]] for name in of}, of
+            )
+        if self.stage.kind == "close":
+            plan, final = text.plans()[-1], text.final
+            assert final is not None
+            schema = plan.arrow_schema
+            return CloseEngine(plan.name, schema, schema.names[final.number])
+        if self.stage.kind == "combine":
             return CombineEngine(self.chain.text, self.stage.head)
         return SearchEngine(self.chain.text, self.stage.head, self.chain.schemas(self.stage.head))
 
@@ -249,7 +309,7 @@ class StageWorker:
                 return Receipt(files.partition, state, head_changes, head_rows, source)
         snapshot = files.write("snapshot", self._snapshot(engine))
         head = None
-        if is_last and not isinstance(engine, KeyEngine):
+        if is_last and not isinstance(engine, KeyEngine | StreamEngine):
             head = files.write("head", engine.head())
         made = PartitionState(snapshot, head, self._write_image(files, engine), engine.rows)
         return Receipt(files.partition, made, head_changes, head_rows, source)

@@ -67,12 +67,16 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a source's batch did: files with changes of the result.  ``version``: of the manifest it made."""
+    """What a source's batch did: files with changes of the result, and by stream with rows that were late.
+
+    ``version``: of the manifest it made.
+    """
 
     version: int
     source: str
     batch_id: int
     changes: tuple[str, ...]
+    late: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ class StateManifest:
     ``identity``: what the state was made for, in JSON (the rule, its relations, how many partitions, ...);
     ``placement``: JSON for whoever routes rows; ``applied``: each source's last batch; ``origin``: the state
     path that it was read from, for messages only; ``state_id``: of all versions of one state, and of no
-    other's, wherever it is moved.
+    other's, wherever it is moved; ``streams``: where streams are
+    (:attr:`~maintenance.event_time.stream_state.StreamState.moving`).
 
     >>> manifest = StateManifest(1, {"partitions": 64}, {}, {"clicks": 7}, {}, ())
     >>> manifest_of(manifest.to_bytes(), "manifest-000000000001.json") == manifest
@@ -96,11 +101,13 @@ class StateManifest:
     partitions: dict[str, PartitionState]
     batches: tuple[Batch, ...]
     state_id: str = ""
+    streams: Mapping[str, list[int | None]] = field(default_factory=dict)
     origin: str = field(default="", compare=False, repr=False)
 
     def files(self) -> set[str]:
         """The names of all data files that this version needs."""
         named: set[str | None] = {file for batch in self.batches for file in batch.changes}
+        named |= {file for batch in self.batches for files in batch.late.values() for file in files}
         for state in self.partitions.values():
             named |= {state.snapshot, state.head, state.image}
             for logged in state.logged:
@@ -109,7 +116,7 @@ class StateManifest:
 
     def to_bytes(self) -> bytes:
         """One line of JSON with sorted keys.  Raises TypeError or ValueError if ``identity`` is no JSON."""
-        entries = {name: value for name, value in vars(self).items() if name != "origin"}
+        entries = {name: value for name, value in _said(self).items() if name != "origin"}
         return f"{_text({'format': FORMAT, **entries})}\n".encode()
 
     def refuse_other(self, identity: Mapping[str, Any]) -> None:
@@ -166,8 +173,18 @@ def _text(value: Any, sort_keys: bool = True) -> str:
 
 def _entries_of(value: Any) -> dict[str, Any]:
     if isinstance(value, Logged | PartitionState | Batch):
-        return vars(value)
+        return _said(value)
     raise TypeError(f"{value!r} has no place in a manifest, which is JSON")
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """What there is of streams only where there are some."""
+    return {name: entry for name, entry in vars(value).items() if entry or name not in ("streams", "late")}
+
+
+def _with_streams(entries: Any, name: str) -> dict[str, Any]:
+    """The entries of a JSON object, the one about streams included."""
+    return {name: {}, **entries} if isinstance(entries, dict) else entries
 
 
 def _taken(entries: Any, what: str, **kinds: Any) -> dict[str, Any]:
@@ -208,15 +225,19 @@ def _partition(entries: Any) -> PartitionState:
 
 
 def _batch(entries: Any) -> Batch:
-    taken = _taken(entries, "a batch", version=int, source=str, batch_id=int, changes=list)
-    return Batch(**{**taken, "changes": _each(taken["changes"], _file)})
+    kinds = {"version": int, "source": str, "batch_id": int, "changes": list, "late": dict}
+    taken = _taken(_with_streams(entries, "late"), "a batch", **kinds)
+    files = _taken(taken["late"], "late rows", **dict.fromkeys(taken["late"], list))
+    late = {name: _each(its, _file) for name, its in files.items()}
+    return Batch(**{**taken, "changes": _each(taken["changes"], _file), "late": late})
 
 
 def _manifest(entries: Any, origin: str) -> StateManifest:
     objects = dict.fromkeys(("identity", "placement", "applied", "partitions"), dict)
-    kinds = {"format": int, "version": int, **objects, "batches": list, "state_id": str}
-    taken = dict(_taken(entries, "the manifest", **kinds))
+    kinds = {"format": int, "version": int, **objects, "batches": list, "state_id": str, "streams": dict}
+    taken = dict(_taken(_with_streams(entries, "streams"), "the manifest", **kinds))
     del taken["format"]
+    _taken(taken["streams"], "streams", **dict.fromkeys(taken["streams"], list))
     _taken(taken["applied"], "applied", **dict.fromkeys(taken["applied"], int))
     taken["partitions"] = {name: _partition(state) for name, state in taken["partitions"].items()}
     taken["batches"] = _each(taken["batches"], _batch)

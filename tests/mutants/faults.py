@@ -49,6 +49,7 @@ BAGS = ("database/test_bags.py", "maintenance/workspace/test_bags_kept.py")
 KEYED = ("storage/test_keyed.py",)
 STREAMS = ("maintenance/event_time/test_stream_laws.py",)
 GROWN = ("maintenance/event_time/test_as_of_now.py", "maintenance/event_time/test_as_of_now_laws.py")
+TIMED = ("spark_bridge/test_timed_stages.py",)
 BAG_HEADS = ("evaluation/test_bag_heads.py",)
 WORKSPACE = ("maintenance/workspace/test_workspace.py", "maintenance/workspace/test_workspace_errors.py")
 
@@ -913,10 +914,52 @@ FAULTS = (
     Fault(
         "late rows of several transactions are counted once",
         "maintenance/event_time/tick.py",
-        "            before = state.late\n",
-        "            before = Late()\n",
+        "state.late.inserted + late.inserted",
+        "late.inserted",
         STREAMS,
         "streams",
+    ),
+    Fault(
+        "in Spark an erased row that would have left stays in the cells",
+        "spark_bridge/cells/stream_engine.py",
+        "erases | ~self._rows.before(name, given, bound)",
+        "~self._rows.before(name, given, bound)",
+        TIMED,
+    ),
+    Fault(
+        "in Spark rows close again when others of their window leave",
+        "spark_bridge/cells/stream_engine.py",
+        "changes = self._open.took(self._head, changes, low)",
+        "changes = self._open.took(self._head, changes, None)",
+        TIMED,
+    ),
+    Fault(
+        "in Spark a row closes when the clock is beyond its close",
+        "spark_bridge/stages/clock_stage.py",
+        "_less(now, final.after - 1)",
+        "_less(now, final.after)",
+        TIMED,
+    ),
+    Fault(
+        "in Spark rows are judged by the clock, not by the waterline of their stream",
+        "spark_bridge/stages/clock_stage.py",
+        "(state.waterline, self.advanced)",
+        "(self.now, self.advanced)",
+        TIMED,
+    ),
+    Fault(
+        "in Spark what closes is not waited for",
+        "spark_bridge/stages/clock_stage.py",
+        "extents=extents_of({final.name: final for final in self.text.finals}),",
+        "extents=extents_of({}),",
+        TIMED,
+    ),
+    Fault(
+        "in Spark of several tasks one says what the latest time is",
+        "spark_bridge/stages/clock_stage.py",
+        "            for one in told:\n",
+        "            for one in [*told][-2:]:\n",
+        TIMED,
     ),
     Fault(
         "of a batch the first transaction judges for all",

@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lftj.language.parser import parse
 from lftj.values.domains import Domains
 from spark_bridge.cells.cell_search import COMBINED, CellSearch, contributions
 from spark_bridge.cells.combining import Combining
+from spark_bridge.placing.event_time import TimeSettings, streams_of, time_columns
 from spark_bridge.placing.grids import MOST_HEAVY, Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
 from spark_bridge.placing.key_sample import _counter, _planner
 from spark_bridge.placing.packets import SCHEMA, CellAddress
 from spark_bridge.placing.placing import InputNulls, Placer
-from spark_bridge.placing.schemas import without_null
+from spark_bridge.placing.schemas import with_required, without_null
 from spark_bridge.placing.tagged_input import TAG, TagReader
 from spark_bridge.placing.value_hash import hashes_of
 from support.rows import rows_of
@@ -62,11 +64,20 @@ def run(
 
 
 def program_text(
-    text: str, relations: Relations, head: str | None = None, nulls: InputNulls = "refuse"
+    text: str,
+    relations: Relations,
+    head: str | None = None,
+    nulls: InputNulls = "refuse",
+    times: TimeSettings | None = None,
 ) -> ProgramText:
-    """``nulls``: with "keep" the tables' fields say which columns may hold NULL."""
+    """``nulls``: with "keep" the tables' fields say which columns may hold NULL; ``times``: of streams."""
     declared = (lambda schema: schema) if nulls == "keep" else without_null
-    return ProgramText(text, head, tuple((name, declared(table.schema)) for name, table in relations.items()))
+    schemas = {name: declared(table.schema) for name, table in relations.items()}
+    if times is None:
+        return ProgramText(text, head, tuple(schemas.items()))
+    for name, column in time_columns(parse(text), times).items():
+        schemas[name] = with_required(schemas[name], column)
+    return ProgramText(text, head, tuple(schemas.items()), streams=streams_of(parse(text), schemas, times))
 
 
 def _head(

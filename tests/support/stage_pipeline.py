@@ -30,13 +30,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 import lftj.errors
 from maintenance import Workspace
+from maintenance.event_time.stream_state import StreamState
 from maintenance.image import read_image
 from spark_bridge.cells.key_engine import Keys
 from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import as_events, signed, with_weight
+from spark_bridge.placing.event_time import TimeSettings
 from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.packets import CellAddress, PacketWriter
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.stages import worker as stage_worker
+from spark_bridge.stages.clock_stage import BatchClock
 from spark_bridge.stages.placing_changes import placing_changes
 from spark_bridge.stages.stages import SparkStage, StageChain
 from spark_bridge.stages.stored_relations import relation_frame
@@ -101,17 +105,19 @@ class StagePipeline:
         nulls: InputNulls = "refuse",
         policies: Sequence[Policy] = ("auto", *STRATEGIES),  # type: ignore[assignment]
         keys: Keys | None = None,
+        times: TimeSettings | None = None,
     ) -> None:
         self._policies = policies
         self._random = random
         self._session: Any = LocalSession()
-        self.text = program_text(text, relations, head, nulls)
+        self.text = program_text(text, relations, head, nulls, times)
         plans = self.text.plans()
-        read = {name for plan in plans for name in plan.reads}
+        read = {name for plan in plans for name in plan.reads} | dict(self.text.streams).keys()
         self.relations = {name: table.schema for name, table in relations.items() if name in read}
         # Auxiliary heads, which a workspace does not show, are taken for empty: any grids will do.
         known = {plan.name: plan.arrow_schema.empty_table() for plan in plans}
-        known |= _with_heads(text, relations, nulls)
+        known |= _with_heads(text, relations, nulls) if times is None else relations
+        known |= {recent.name: relations[recent.stream] for recent in self.text.recents}
         grids = []
         for number, plan in enumerate(plans):
             its = {name: known[name] for name in plan.reads}
@@ -139,7 +145,7 @@ class StagePipeline:
 
     # -- batches --------------------------------------------------------------------
 
-    def apply(self, changes: Tables, lost: Sequence[Tables] = ()) -> pa.Table:
+    def apply(self, changes: Tables, lost: Sequence[Tables] = (), advanced: int | None = None) -> pa.Table:
         """A batch; returns the changes of the head.  A refused one leaves nothing.
 
         ``lost``: what tries of its tasks read whose answers were lost, before it and after it: a source that
@@ -149,10 +155,10 @@ class StagePipeline:
         answered = self._random.randint(0, len(lost))
         try:
             for other in lost[:answered]:
-                self._run(other, token)
-            receipts = self._run(changes, token)
+                self._run(other, token, advanced)
+            receipts = self._run(changes, token, advanced)
             for other in lost[answered:]:
-                self._run(other, token)
+                self._run(other, token, advanced)
         except lftj.errors.LftjError:
             self.store.drop(token)
             raise
@@ -172,6 +178,10 @@ class StagePipeline:
         prefix = f"{self.chain.last.number}-"
         return [s for name, s in self.manifest.partitions.items() if name.startswith(prefix)]
 
+    def clock_states(self) -> Mapping[str, StreamState]:
+        """Where the streams are, as the manifest has it."""
+        return BatchClock.of(self.text, self.manifest.streams).before
+
     def relation(self, name: str) -> pa.Table:
         """A relation as the files have it."""
         return relation_frame(self._session, self.store, self.chain, self.manifest, name)
@@ -189,8 +199,16 @@ class StagePipeline:
 
     # -- what Spark does ------------------------------------------------------------
 
-    def _run(self, changes: Tables, token: str) -> list[Receipt]:
+    def _run(self, changes: Tables, token: str, advanced: int | None = None) -> list[Receipt]:
+        self._clock = (
+            BatchClock.of(self.text, self.manifest.streams, advanced=advanced) if self.text.streams else None
+        )
         packets = self._placed(changes)
+        if self._clock is not None:
+            wake = PacketWriter()
+            grid, number = CellAddress(0, 0, ()).grid_text(), self.chain.stage_of("clock").number
+            wake.add(0, 0, grid, "told", b"", number)
+            packets = [*packets, *wake.rest()]
         for stage in self.chain.stages:
             packets = self._stepped(stage, packets, token)
         receipts = [
@@ -221,14 +239,14 @@ class StagePipeline:
         packets: Batches = []
         for some in cut(order, self._random):
             batches = rows.take(pa.array(some, pa.int64())).combine_chunks().to_batches(max_chunksize=7)
-            packets += sent(placing_changes(self.chain, reader))(iter(batches))
+            packets += sent(placing_changes(self.chain, reader, self._clock))(iter(batches))
         return packets
 
     def _stepped(self, stage: SparkStage, packets: Batches, token: str) -> Batches:
         partitions, stages = self.chain.partitions, len(self.chain.stages)
         index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
         policy = self._random.choice(self._policies)
-        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy)
+        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy, self._clock)
         n_tasks = self._random.randint(1, partitions)
         tasks = list(exchanged(packets, partitions, self._random, n_tasks))
         self._random.shuffle(tasks)
@@ -273,19 +291,30 @@ class StagePipeline:
     def _commit(self, receipts: list[Receipt], number: int | None) -> None:
         was = self.manifest
         partitions: dict[str, PartitionState] = dict(was.partitions)
+        self.late, self.expired = Counter[str](), Counter[str]()
         for receipt in receipts:
-            assert receipt.state is not None
+            self.late.update(receipt.n_late)
+            self.expired.update(receipt.expired)
+            if receipt.state is None:
+                continue  # of the clock, and of what a tick moves nothing in
             old = was.partitions.get(receipt.partition)
-            self._replaced += old is not None and not receipt.state.logged
+            self._replaced += old is not None and old != receipt.state and not receipt.state.logged
             partitions[receipt.partition] = receipt.state
             self.rows.update(receipt.grown)
         batches = was.batches
         if number is not None:
             files = tuple(receipt.head_changes for receipt in receipts if receipt.head_changes)
-            batches = (*was.batches, Batch(was.version + 1, "", number, files))[-KEPT_BATCHES:]
+            late = {n: (file,) for receipt in receipts for n, file in receipt.late.items()}
+            batches = (*was.batches, Batch(was.version + 1, "", number, files, late))[-KEPT_BATCHES:]
+        streams = {n: each for receipt in receipts for n, each in receipt.moving.items()}
         applied = {} if number is None else {"": number}
         following = replace(
-            was, version=was.version + 1, applied=applied, partitions=partitions, batches=batches
+            was,
+            version=was.version + 1,
+            applied=applied,
+            partitions=partitions,
+            batches=batches,
+            streams=streams,
         )
         self.store.commit(following)
         self.manifest = following
