@@ -156,7 +156,8 @@ class MaintainedJoin:
         self._engine_bytes = engine_bytes
         self._keys = _checked_keys(key or {}, relations)
         times = TimeSettings(time or {}, lateness, keep, ahead)
-        times.refuse_others({name: frame.columns for name, frame in relations.items()}, self._keys)
+        if times != TimeSettings({}):
+            times.refuse_others({name: frame.columns for name, frame in relations.items()}, self._keys)
         self._text, relations, self._columns = read_program(
             rule, head, relations, nulls, by_row=True, keys=self._keys, times=times
         )

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lftj.errors import SourceError, StreamError, UnknownRelationError
+from lftj.errors import RuleError, SourceError, StreamError, UnknownRelationError
 from lftj.language.declared_streams import check_streams, clashing, stream_declared
+from lftj.language.diagnostics import error_at
+from lftj.language.recent import with_recent
 from lftj.language.syntax import DeclaredStream, Program
 from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
@@ -94,6 +96,11 @@ def streams_of(
     for name in streams:
         if problem := clashing(name, catalog[name], catalog):
             raise StreamError(problem)
+    if not streams:
+        with_recent(program, catalog)
+        for final in program.finals:
+            message = f"'{final.head}' reads no stream, so no clock closes it: name the stream by time="
+            raise error_at(RuleError, program.text, final.span, message)
     return tuple(streams.items())
 
 
