@@ -52,7 +52,7 @@ SECONDS = 1800
 """For an application that hangs: on a loaded machine that compiles all kernels one takes minutes."""
 
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
-MANY, SOME = 12, 4
+MANY, SOME = 12, 3
 """Batches: such that old versions are cleaned up, and such that there are some after a failure."""
 
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]

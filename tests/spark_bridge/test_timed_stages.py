@@ -24,6 +24,8 @@ from support.rows import rows_of
 from support.stage_pipeline import StagePipeline
 from support.stream_model import Batch, Model, ModelStream, Row
 
+pytestmark = pytest.mark.usefixtures("unsynced")
+
 pytest.importorskip("pyspark")
 
 INT = pa.int64()

@@ -107,7 +107,7 @@ class StagePipeline:
         keys: Keys | None = None,
         times: TimeSettings | None = None,
     ) -> None:
-        self._policies = policies
+        self._policies, self._policy = policies, random.choice(policies)
         self._random = random
         self._session: Any = LocalSession()
         self.text = program_text(text, relations, head, nulls, times)
@@ -245,8 +245,9 @@ class StagePipeline:
     def _stepped(self, stage: SparkStage, packets: Batches, token: str) -> Batches:
         partitions, stages = self.chain.partitions, len(self.chain.stages)
         index = StateIndex.written(self.store, token, self.manifest.partitions, stages, partitions)
-        policy = self._random.choice(self._policies)
-        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, policy, self._clock)
+        if self._random.randrange(2):  # each change has all cells planned anew
+            self._policy = self._random.choice(self._policies)
+        worker = StageWorker(self.chain, stage, index, token, self._engine_bytes, self._policy, self._clock)
         n_tasks = self._random.randint(1, partitions)
         tasks = list(exchanged(packets, partitions, self._random, n_tasks))
         self._random.shuffle(tasks)
@@ -268,9 +269,10 @@ class StagePipeline:
         if self._random.randrange(12) == 0:
             self._workers[number] = EngineCache()
         other_software = mock.Mock(side_effect=lftj.errors.ImageError("of other software"))
+        read = (read_image, read_image, read_image, other_software)
         with (
             mock.patch.object(stage_worker, "_engines", self._workers[number]),
-            mock.patch.object(stage_worker, "read_image", self._random.choice((read_image, other_software))),
+            mock.patch.object(stage_worker, "read_image", self._random.choice(read)),
         ):
             return list(sent(worker.packets)(iter(mine)))
 
