@@ -142,7 +142,7 @@ def most_logged(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def test_oracle_batches_by_key(tmp_path: Path, most_logged: int) -> None:
     taken = []
-    for seed in range(2):
+    for seed in {0: (0, 1), 1: (0,), 32: (1,)}[most_logged]:
         random = Random(f"{most_logged} {seed}")
         with wide_relations(seed == 1):
             followed = Followed(tmp_path / str(seed), random.choice((1, 2, 4)), seed)
