@@ -1582,13 +1582,6 @@ FAULTS = (
         MACHINE,
     ),
     Fault(
-        "branches that the machine joins with keep rows that cancel",
-        "maintenance/machine/layers.py",
-        "        rows, weights = _net(rows[: join.bound].copy(), weights)\n",
-        "        rows = rows[: join.bound].copy()\n",
-        MACHINE,
-    ),
-    Fault(
         "the machine shows a tuple from its second assignment on",
         "maintenance/machine/kernel.py",
         "crossing(rows, before, after, np.int64(1))",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -27,6 +29,9 @@ deg[a] = count() <- e(a, _). far[a] = sum(c) <- e(a, b), e(b, c). two(a, c) <- e
 tri(a, b, c) <- e(a, b), e(b, c), e(a, c). hist[d] = count() <- deg[_] = d.
 """
 NODES = 7
+
+INJECTIONS = float(os.environ.get("LFTJ_INJECTIONS", "0"))
+"""How many times each line is tried; by default a part of them, drawn by chance."""
 
 
 @pytest.fixture(autouse=True)
@@ -472,11 +477,11 @@ def test_an_exception_at_every_line(sizes: Sizes, checks: bool, listens: bool) -
         "workspace/published.py",
         "workspace/workspace.py",
     )
-    draw = random.Random(5)
+    draw, share = random.Random(5), INJECTIONS or 0.3
     for (file, number), count in sorted(every.counts.items()):
         if not any(part in file for part in own):
             continue
-        for _ in range(2):
+        for _ in range(int(share) + (draw.random() < share % 1)):
             try:
                 nth, error = draw.randrange(min(count, 4)) + 1, draw.choice((Injected, MemoryError))
                 lines = Lines((file, number), nth, error)
@@ -584,3 +589,16 @@ def test_threads_commit_side_by_side() -> None:
         thread.join()
     assert ws["e"].count == 302
     ws.verify()
+
+
+def test_what_is_gone_is_held_by_nobody() -> None:
+    """A state that another followed the general way, and the workspace: nothing waits to be collected."""
+    ws = made()
+    insert(ws, (1, 7))
+    assert insert(ws, (1, 8)).stats.fast == 1
+    state, published = weakref.ref(ws._state), weakref.ref(ws._published)
+    insert(ws, *((i, 0) for i in range(70)))
+    assert state() is None
+    assert insert(ws, (1, 9)).stats.fast + insert(ws, (1, 10)).stats.fast
+    del ws
+    assert published() is None
