@@ -29,7 +29,8 @@ class WorkspaceStats:
         rows: Of each relation and head.
         memory_bytes: By kind: ``relations`` and heads with all their indices, ``dictionaries`` of values,
             ``searches``: records, witnesses and what else they keep, ``support`` counts, ``groups`` of
-            aggregates, ``recursion``: ranks and counters, and changes kept for those who ``follow``.
+            aggregates, ``recursion``: ranks and counters, and changes kept for those who ``follow``;
+            ``single changes``: of the machine that commits these, where there is one.
         old_snapshots: How many snapshots hold a state that is not the present one.
         old_snapshot_seconds: The age of the oldest of them.
         commits, commit_seconds, housekeeping_rows: What commits took here, those that changed something.

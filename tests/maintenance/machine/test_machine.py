@@ -337,6 +337,30 @@ def test_a_sum_that_does_not_fit_changes_nothing(rule: str) -> None:
     ws.verify()
 
 
+def test_what_was_refused_is_not_published_later() -> None:
+    """Also where nothing was committed since the program was bound, so that it goes on as it is."""
+    ws = Workspace(single_changes="machine")
+    ws.load("r", [(1, 2**62)], columns=["a", "b"])
+    ws.load("s", [(1, 1)], columns=["a", "b"])
+    ws.install("x[] = sum(b) <- r(_, b). y[a] = count() <- s(a, _).", "delta")
+
+    def change(name: str, row: tuple[int, int]) -> Any:
+        with ws.transaction() as tx:
+            tx.insert(name, [row])
+        return tx
+
+    for i in range(3):
+        change("s", (2, i))
+    assert ws["s"].count == 4
+    assert change("s", (1, 1)).stats.fast == 1
+    with pytest.raises(errors.RangeError):
+        change("r", (2, 2**62 + 5))
+    assert change("s", (5, 5)).stats.fast == 1
+    assert ws["r"].count == 1 and ws["s"].count == 5
+    ws.verify()
+    ws.check_invariants()
+
+
 def test_groups_find_room() -> None:
     ws = made("deg[a] = count() <- e(a, _).", Sizes(rows=8))
     for i in range(500):
