@@ -20,8 +20,8 @@ holds the number of the branch.
 Of a negated atom the branches weigh the other way round: what came forbids.
 
 Where all atoms are functions of the same keys, as the auxiliary heads of one with several aggregates are,
-the terms would look most keys up once for each atom and other atom.  Then the keys of which any atom changed
-are searched twice, in the new versions and in the old ones:
+and most of them change, the terms would look each key up once for each atom and other atom.  Then the keys of
+which any atom changed are searched twice, in the new versions and in the old ones:
 
     d(A1 ... An) = new(A1 ... An) below K - old(A1 ... An) below K        K = the keys of dA1 ... dAn
 
@@ -37,7 +37,7 @@ import numpy as np
 
 from lftj.language.several_aggregates import is_auxiliary
 from lftj.planning.term import TermPlan, left_over, plan_term
-from lftj.planning.term_order import TermChoice, choose_term_orders
+from lftj.planning.term_order import TermChoice, choose_term_orders, read_key
 from lftj.search.machine.plan import compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import OverBudget
@@ -62,21 +62,14 @@ def plan_terms(
     ``by_keys``: whether the versions of a round have one row for each key of what is a function.
     """
     parts = left_over(problem)
-    keys = _common_keys(problem) if by_keys else ()
-    if keys:
-        orders = [
-            TermChoice(
-                tuple(dict.fromkeys((*keys, *atom.variables, *problem.variables))), len(atom.variables), 1
-            )
-            for atom, _ in parts
-        ]
-    else:
-        orders = choose_term_orders(problem, parts, catalog)
+    orders = choose_term_orders(problem, parts, catalog)
     plans = [
         plan_term(atom, place >= len(problem.atoms), rest, order)
         for place, ((atom, rest), order) in enumerate(zip(parts, orders, strict=True))
     ]
-    return Terms(plans, variables, _Keyed(problem, keys, plans, variables) if keys else None)
+    keys = _common_keys(problem) if by_keys else ()
+    order = [name for name in plans[0].choice.order if name in keys] if keys else []
+    return Terms(plans, variables, _Keyed(problem, order, plans, variables) if keys else None)
 
 
 def _common_keys(problem: JoinProblem) -> tuple[str, ...]:
@@ -102,7 +95,8 @@ def _keys_of(atom: JoinAtom) -> tuple[str, ...]:
 class Terms:
     """The terms of one delta rule at work.
 
-    ``plans``: in the order of the atoms, the negated ones last.  ``keyed``: what is searched in their place.
+    ``plans``: in the order of the atoms, the negated ones last.  ``keyed``: what is searched in their place
+    where that is less.
     """
 
     def __init__(
@@ -114,9 +108,7 @@ class Terms:
         for plan in plans:
             place = plan.change.relation, plan.change.key, plan.level, plan.choice.bound
             alike.setdefault(place, []).append(plan)
-        self._groups: list[_Group | _Keyed] = (
-            [_Group(group, variables) for group in alike.values()] if keyed is None else [keyed]
-        )
+        self._groups = [_Group(group, variables) for group in alike.values()]
 
     def rows(self, change: Round, stats: RuleStats, budget: int | None = None) -> Assignments | None:
         """The signed rows of all terms in a round, which may repeat; None where there is none.
@@ -125,7 +117,7 @@ class Terms:
         """
         parts: list[tuple[Columns, np.ndarray]] = []
         before = stats.operations
-        for group in self._groups:
+        for group in self._asked(change):
             branches = group.branches(change)
             if branches is None:
                 continue
@@ -141,7 +133,7 @@ class Terms:
         Where these take more than ``budget``, it is left at that: they would take that much at least.
         """
         estimate, taken = 0.0, 0
-        for group in self._groups:
+        for group in self._asked(change):
             branches = group.branches(change)
             if branches is None:
                 continue
@@ -160,10 +152,19 @@ class Terms:
                 break
         return estimate, taken
 
+    def _asked(self, change: Round) -> Sequence[_Group | _Keyed]:
+        """What is searched in a round."""
+        if self._keyed is None:
+            return self._groups
+        n_changed = sum(plan.change.relation in change.changes for plan in self.plans)
+        return [self._keyed] if n_changed * (len(self.plans) - 1) > 2 * len(self.plans) else self._groups
+
     @property
     def reads(self) -> Iterator[Read]:
         """The indices that the terms read."""
-        return reads_of(self.plans) if self._keyed is None else self._keyed.reads
+        yield from reads_of(self.plans)
+        if self._keyed is not None:
+            yield from self._keyed.reads
 
     def prepare(self, versions: Versions) -> None:
         """Build the indices that the terms read, so that commits step them."""
@@ -172,9 +173,7 @@ class Terms:
 
     def describe(self, labels: Mapping[str, str]) -> list[str]:
         """For ``explain``: each term's key order, and the indices that it reads; ``labels``: of variables."""
-        if self._keyed is not None:
-            return self._keyed.describe(labels)
-        lines = []
+        lines = [] if self._keyed is None else self._keyed.describe(labels)
         for plan in self.plans:
             order, bound = plan.choice.order, plan.choice.bound
             listed = len(plan.variables)
@@ -271,11 +270,12 @@ class _Keyed:
     """Atoms that are functions of the same keys: their rows below those that changed, new less old."""
 
     def __init__(
-        self, problem: JoinProblem, keys: tuple[str, ...], plans: Sequence[TermPlan], variables: Sequence[str]
+        self, problem: JoinProblem, keys: Sequence[str], plans: Sequence[TermPlan], variables: Sequence[str]
     ) -> None:
         self.plans = plans
-        self._keys = keys
+        self._keys = tuple(keys)
         self._order = tuple(dict.fromkeys((*keys, *problem.variables)))
+        self._changes = [(atom.relation, read_key(atom, self._order)) for atom in problem.atoms]
         listed = TermChoice(self._order, len(keys), 1).listed(problem)
         places = tuple(map(self._order.index, variables))
         searches = []
@@ -292,8 +292,8 @@ class _Keyed:
     def branches(self, change: Round) -> tuple[np.ndarray, np.ndarray] | None:
         """The keys of which any atom changed, int64 (keys, n), sorted, and ones; None for none."""
         parts = []
-        for plan in self.plans:
-            found = surgeries_in(change, plan.change.relation, plan.change.key)
+        for relation, key in self._changes:
+            found = surgeries_in(change, relation, key)
             if found is not None:
                 parts.append(found.rows[: len(self._keys)])
         if not parts:
@@ -310,7 +310,7 @@ class _Keyed:
     def describe(self, labels: Mapping[str, str]) -> list[str]:
         """For ``explain``: the key order, and the indices that are read."""
         free = self._order[len(self._keys) :]
-        lines = [f"changed keys: {shown(self._keys, labels)} | {shown(free, labels)}, new less old"]
+        lines = [f"many changed keys: {shown(self._keys, labels)} | {shown(free, labels)}, new less old"]
         return [*lines, *(f"  {name} by columns ({', '.join(map(str, key[0]))})" for name, key in self.reads)]
 
 
