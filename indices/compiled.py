@@ -33,9 +33,9 @@ OWN_COMPILER = all_are_there()
 """Whether kernels are compiled and kept as this package has it; else as numba has it."""
 
 if OWN_COMPILER:
-    from numba.core.ccallback import CFunc
     from numba.core.sigutils import normalize_signature
 
+    from indices.callback_type import Callback
     from indices.kernel_cache import KernelCache, files_by_kernel, signatures_in
     from indices.known_calls import KernelCompiler
     from indices.part import PartCompiler, make_part
@@ -120,10 +120,9 @@ def callback(function: Callable[..., Any], signature: Any) -> Any:
     """A plain function as one that kernels take for an argument, compiled for numba's ``signature``."""
     if not OWN_COMPILER:
         return numba.cfunc(signature)(function)
-    compiled = CFunc(function, normalize_signature(signature), locals={}, options={})
+    compiled = Callback(function, normalize_signature(signature), locals={}, options={})
     _keep_on_disk(compiled, function, "callback")
     compiled.compile()
-    compiled._numba_type_ = numba.typeof(compiled)  # type: ignore[attr-defined]  # else found out by each call
     return compiled
 
 

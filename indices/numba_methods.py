@@ -30,6 +30,7 @@ NEEDED = (
     "numba.core.serialize:dumps",
     "numba.core.sigutils:normalize_signature",
     "numba.core.typing:Context.resolve_function_type",
+    "numba.experimental.function_type:FunctionModel",
 )
 """Module, and what is in it."""
 

@@ -86,6 +86,8 @@ class ScanTree:
     _leaves: Pool
     _inners: Pool
     _state: np.ndarray
+    _sized: tuple[Pool | None, Pool | None, int] = None, None, 0
+    """The pools that were measured last, and the bytes."""
 
     def __init__(self, monoid: Monoid, columns: int = 1, dtype: Any = np.int64, *, grouped: int = 0) -> None:
         """An empty tree.  ``columns``: how many a key has; ``dtype``: of the values, int64 or float64.
@@ -107,6 +109,7 @@ class ScanTree:
         """For an image: less the compiled operation, which the monoid gives again."""
         state = self.__dict__.copy()
         del state["_combine"]
+        state.pop("_sized", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -154,7 +157,11 @@ class ScanTree:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, room to grow included."""
-        return self._leaves.nbytes + self._inners.nbytes + self._path.nbytes + self._state.nbytes
+        leaves, inners, found = self._sized
+        if leaves is not self._leaves or inners is not self._inners:
+            found = self._leaves.nbytes + self._inners.nbytes + self._path.nbytes + self._state.nbytes
+            self._sized = self._leaves, self._inners, found
+        return found
 
     @property
     def arrays(self) -> tuple[Pool, Pool, np.ndarray]:

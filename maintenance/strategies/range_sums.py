@@ -174,7 +174,7 @@ class _Side(Staged):
 
     @property
     def nbytes(self) -> int:
-        return 0 if self._trees is None else sum(tree.nbytes for tree in self._trees)
+        return 0 if self._trees is None else self._trees[0].nbytes + self._trees[1].nbytes
 
     @property
     def touched(self) -> int:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import CodeType
 
 import numba
 import numpy as np
 import pytest
+from numba import config
 
+from indices.compiled import kernel
 from indices.errors import MonoidError
-from indices.monoid import MAX, MIN, Monoid, monoid
+from indices.monoid import MAX, MIN, SUM, Monoid, monoid
 from indices.scan_tree import ScanTree
 
 pytestmark = pytest.mark.kernel
@@ -61,3 +65,23 @@ def test_identities_that_are_none() -> None:
         ScanTree(monoid("mine", last, 2**64))
     with pytest.raises(MonoidError, match="no function but int"):
         monoid("mine", 3, 0)  # type: ignore[arg-type]
+
+
+@kernel
+def _combined(combine, number):  # type: ignore[no-untyped-def]
+    return combine(number, number)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="the operation is a function of Python then")
+@pytest.mark.parametrize("number", [np.int64(3), np.float64(1.5)])
+def test_a_kernel_gets_an_operation_without_a_call_of_python(number: np.int64 | np.float64) -> None:
+    operation = SUM.operation(number.dtype)
+    assert _combined(operation, number) == 2 * number
+    calls: list[CodeType] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code) if event == "call" else None)
+    try:
+        found = _combined(operation, number)
+    finally:
+        sys.setprofile(None)
+    assert found == 2 * number
+    assert calls == [_combined.py_func.__code__], "the kernel's own"
