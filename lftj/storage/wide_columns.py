@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from lftj.errors import NullError, RangeError
 from lftj.values.collector import Coded
-from lftj.values.dictionary import DecimalDomain
 from lftj.values.domain import null_mask, where_null
 from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
@@ -171,10 +170,7 @@ class WideColumns(Sequence[np.ndarray]):
         if few is not None:
             numbers = self._schema.rows.integers(few, number - 1)
             if numbers is not None:
-                domain = column.type.domain
-                return (
-                    domain.encode_unscaled(numbers) if isinstance(domain, DecimalDomain) else numbers.values
-                )
+                return column.type.domain.of_numbers(numbers)
         values = self._values(number)
         try:
             if not column.type.nullable:

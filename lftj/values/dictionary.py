@@ -349,6 +349,9 @@ class DecimalDomain(DictionaryDomain):
         codes = self._codes_of(numbers._replace(values=encoded.dictionary.to_numpy()))
         return codes[encoded.indices.to_numpy()]
 
+    def of_numbers(self, numbers: Numbers) -> np.ndarray:
+        return self.encode_unscaled(numbers)
+
     def _codes_of(self, numbers: Numbers) -> np.ndarray:
         """Codes of numbers, one after the other."""
         data = value_bytes(numbers)

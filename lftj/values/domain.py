@@ -37,6 +37,7 @@ from lftj.values.literals import Value, literal_kind
 
 if TYPE_CHECKING:
     from lftj.values.collector import Collector
+    from lftj.values.unscaled import Numbers
 
 EMPTY_INTERVAL = (0, -1)
 """What :meth:`Domain.interval` returns when no code fits."""
@@ -80,6 +81,10 @@ class Domain(ABC):
         if pa.types.is_dictionary(column.type):
             return self._encode_dictionary(column)
         return self._encode_plain(column)
+
+    def of_numbers(self, numbers: Numbers) -> np.ndarray:
+        """Codes of values that were read as whole numbers: of integers, of moments, of decimals."""
+        return numbers.values
 
     def encode_nullable(self, column: ArrowColumn) -> np.ndarray:
         """Like :meth:`encode`, of a column that may hold NULL; from now on the domain keeps NULL.

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.wrapping import wraps_around
 from lftj.values.byte_words import copy_bytes, hash_bytes, same_bytes
 
 PROBES = 64
@@ -284,10 +285,10 @@ class Interner:
         codes = self._run(np.frombuffer(value, dtype=np.uint8), offsets, False)
         return int(codes[0]) if codes[0] >= 0 else None
 
+    @wraps_around  # the hash does
     def _run(self, data: np.ndarray, offsets: np.ndarray, add: bool) -> np.ndarray:
         codes = np.empty(len(offsets) - 1, dtype=np.int64)
-        with np.errstate(over="ignore"):  # the hash wraps around, also when kernels run as plain Python
-            _look_up(read_only(data), read_only(offsets), self._table, self._following, add, codes)
+        _look_up(read_only(data), read_only(offsets), self._table, self._following, add, codes)
         return codes
 
     def taken(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -265,8 +265,7 @@ class Transaction:
 
         if self._target is None:
             self._leave_numbers()
-            if self._lease is None:
-                self._lease = self._workspace.domains.collector.lease()
+            self._hold_codes()
             self._target = self._workspace.sql_target(self)
         if of in CHANGES:
             return changed(statement, of, self._target)
@@ -364,8 +363,6 @@ class Transaction:
         """Where a relation's changes wait, and the columns of it that something reads."""
         self._refuse_ended()
         self._leave_numbers()
-        if self._lease is None:  # for the codes of what is staged
-            self._lease = self._workspace.domains.collector.lease()
         version = self._workspace.base_version(relation)
         buffer = self._buffers.get(relation)
         if buffer is None:
@@ -374,9 +371,15 @@ class Transaction:
                 buffer = KeyedBuffer(relation, schema, its)
             else:
                 buffer = WriteBuffer(schema, its) if schema.stream is None else StreamBuffer(schema, its)
+            if schema.dictionaries:
+                self._hold_codes()
             self._buffers[relation] = buffer
         buffer.read &= version.read_columns
         return buffer, version.read_columns
+
+    def _hold_codes(self) -> None:
+        if self._lease is None:
+            self._lease = self._workspace.domains.collector.lease()
 
     def _keyed_buffer(self, relation: str, asked: str) -> tuple[WriteBuffer, Collection[int]]:
         buffer, read = self._buffer(relation)
