@@ -142,7 +142,7 @@ class Followed:
 
     def new_rows(self, name: str, n: int) -> list[Row]:
         now = max((s.waterline for s in self.model.streams.values() if s.waterline is not None), default=40)
-        rows = {(self.random.randint(now - 12, now + 9), *self.more(name)) for _ in range(n)}
+        rows = {(self.random.randint(now - 12, now + 4), *self.more(name)) for _ in range(n)}
         return sorted(rows)
 
     def more(self, name: str) -> Row:
@@ -190,7 +190,7 @@ class Followed:
     def batch(self) -> None:
         before, batches = self.expected().copy(), self.random_batches()
         now = self.model.now
-        advance = None if self.random.randrange(4) or now is None else now + self.random.randint(0, 15)
+        advance = None if self.random.randrange(4) or now is None else now + self.random.choice((1, 5, 40))
         expired = self.commit(batches, advance)
         changes = {name: table(name, batch) for name, batch in batches.items()}
         lost = []
@@ -222,7 +222,7 @@ def test_oracle_streams(name: str, most_logged: int, tmp_path: Path, monkeypatch
     random = Random(f"{name} {most_logged}")
     followed = Followed(CASES[name], tmp_path, random.choice((2, 3)), random.randrange(1 << 20))
     seen: Counter[str] = Counter()
-    for _ in range(9):
+    for _ in range(14):
         followed.batch()
         followed.check()
         seen["late"] += sum(followed.late.values())
