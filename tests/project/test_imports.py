@@ -30,7 +30,7 @@ HOUSE = {
         workloads
         spark
         ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month
-        maintenance_report  grid  tpch  nexmark
+        maintenance_report  grid  tpch  nexmark  single_changes
         datasets
         maintenance
         joins  distance  soak  kills  pictures

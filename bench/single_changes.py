@@ -1,0 +1,215 @@
+"""Single changes: one row or one event a transaction, each committed and every head kept after it.
+
+    python -m bench.single_changes [--quick]
+
+writes ``results.md`` into ``bench/results/single_changes/`` (``--quick``: small data, only printed).
+
+Rows go in and out as tuples, which come in the transactions of :mod:`bench.grid`.  Per workload: changes a
+second by the median, and what a commit takes, processor time.  Calls are those of Python functions, of the
+commits at the end, counted apart from the times.  Where the program of differential dataflow is built it
+keeps the same view through the same transactions; weights and checksums of both are compared in the end, and
+what has no peer is verified by evaluating it anew.  In a folder commits are not waited for
+(``durability="interval"``).  One thread.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pyarrow as pa
+
+from bench.digest import Digest
+from bench.grid import views
+from bench.grid.changes import Kind, Stream
+from bench.grid.view import Setting, View
+from bench.peers.differential_engine import PROGRAM, Batches, Commit, Differential, Loaded
+from bench.report.machine import describe
+from bench.report.markdown import number, table
+from bench.report.page import is_quick, show
+from maintenance import Workspace
+
+WARM_UP = 100
+COUNTED = 50
+"""Transactions at the end, whose calls are counted."""
+
+Staged = list[tuple[str, list[tuple[int, ...]], int]]
+"""Of a transaction: a relation, rows and the weight of each."""
+
+
+@dataclass(frozen=True)
+class Singles(Setting):
+    """So many transactions of one change."""
+
+    transactions: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.transactions
+
+
+@dataclass(frozen=True)
+class Workload:
+    """``rules``: False for the relations alone."""
+
+    title: str
+    view: View
+    strategy: str = "delta"
+    rules: bool = True
+    in_folder: bool = False
+
+
+def workloads(quick: bool) -> list[Workload]:
+    edges, sums = (12, 10) if quick else (17, 14)
+    books = "order-book-4000" if quick else "order-book"
+    graph, paths = views.triangles(edges), views.two_path_sums(sums)
+    return [
+        Workload(f"bare relation, RMAT {edges}/8", graph, rules=False),
+        Workload(views.degrees(edges).title, views.degrees(edges)),
+        Workload(graph.title, graph),
+        Workload(paths.title, paths),
+        Workload(f"{paths.title}, `views`", paths, "views"),
+        Workload("five finance views", views.five(books), "views"),
+        Workload(f"bare relation, RMAT {edges}/8, in a folder", graph, rules=False, in_folder=True),
+        Workload(f"{graph.title}, in a folder", graph, in_folder=True),
+    ]
+
+
+def stream_of(view: View, count: int) -> Stream:
+    kind: Kind = "replay" if len(view.columns) > 1 else "mixed"
+    return view.stream(Singles(kind, 1, transactions=count))
+
+
+def as_tuples(stream: Stream) -> list[Staged]:
+    """The transactions, as a program would stage them."""
+    staged = []
+    for transaction in stream.transactions:
+        parts = [(name, rows[rows[:, -1] == w], w) for name, rows in transaction.items() for w in (-1, 1)]
+        staged.append(
+            [(name, list(map(tuple, rows[:, :-1].tolist())), w) for name, rows, w in parts if len(rows)]
+        )
+    return staged
+
+
+def commit(workspace: Workspace, staged: Staged) -> None:
+    with workspace.transaction() as transaction:
+        for relation, rows, weight in staged:
+            (transaction.insert if weight > 0 else transaction.erase)(relation, rows)
+
+
+def n_calls(workspace: Workspace, transactions: Sequence[Staged]) -> float:
+    """Calls of Python functions, of a commit."""
+    found = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(count)
+    try:
+        for staged in transactions:
+            commit(workspace, staged)
+    finally:
+        sys.setprofile(None)
+    return found / len(transactions)
+
+
+def measured(workload: Workload, count: int, folder: Path) -> list[str]:
+    """A row of the table.  Raises AssertionError where the peer's result is another."""
+    view, stream = workload.view, stream_of(workload.view, count)
+    if workload.in_folder:
+        workspace = Workspace.open(folder / "ws", durability="interval")
+    else:
+        workspace = Workspace()
+    for name, rows in stream.tables.items():
+        workspace.load(name, pa.table(dict(zip(view.columns[name], rows.T, strict=True))))
+    if workload.rules:
+        workspace.install(view.rules, workload.strategy)
+    transactions = as_tuples(stream)
+    timed = transactions[WARM_UP:-COUNTED]
+    for staged in transactions[:WARM_UP]:
+        commit(workspace, staged)
+    gc.collect()
+    seconds = np.empty(len(timed))
+    for place, staged in enumerate(timed):
+        started = time.process_time_ns()
+        commit(workspace, staged)
+        seconds[place] = (time.process_time_ns() - started) / 1e9
+    calls = n_calls(workspace, transactions[-COUNTED:])
+    beside = ["", ""]
+    if workload.rules and not workload.in_folder:
+        if view.differential and PROGRAM.is_built():
+            beside = _beside(workspace, view, stream, float(np.median(seconds)))
+        else:
+            workspace.verify()
+    workspace.close()
+    p50, p99, worst = (1e6 * float(np.percentile(seconds, share)) for share in (50, 99, 100))
+    figures = [f"{1e6 / p50:,.0f}", number(p50), number(p99), number(worst), f"{calls:,.0f}"]
+    return [workload.title, *figures, *beside]
+
+
+def _beside(workspace: Workspace, view: View, stream: Stream, ours: float) -> list[str]:
+    """What differential dataflow does a second, by the median, and ours over that."""
+    ((relation, edges),) = stream.tables.items()
+    peer = Differential(threads=1)
+    peer.load({relation: pa.table({"src": edges[:, 0], "dst": edges[:, 1]})}, {})
+    changes = [transaction[relation] for transaction in stream.transactions]
+    seconds, result = [], (0, 0)
+    for event in peer.keep(view.differential, Batches(changes, 1, 1e6)):
+        if isinstance(event, Loaded | Commit):
+            result = event.weight, event.checksum
+        if isinstance(event, Commit):
+            seconds.append(event.processor)
+    digest = Digest()
+    for place, head in enumerate(view.heads):
+        digest.add_table(workspace[head].table, place)
+    if digest.sums != result:
+        raise AssertionError(f"{view.title}: {digest.sums}, differential dataflow {result}")
+    theirs = float(np.median(seconds[WARM_UP:-COUNTED]))
+    return [f"{1 / theirs:,.0f}", f"{theirs / ours:.2f}"]
+
+
+def report(quick: bool) -> str:
+    """The table."""
+    machine, version = describe(), PROGRAM.version()
+    count = 400 if quick else 3_000
+    rows = []
+    for workload in workloads(quick):
+        with tempfile.TemporaryDirectory(prefix="lftj-single-changes-") as folder:
+            rows.append(measured(workload, count, Path(folder)))
+    heads = [
+        "workload",
+        "a second",
+        "p50, us",
+        "p99, us",
+        "worst, us",
+        "calls",
+        "differential, a second",
+        "ratio",
+    ]
+    return "\n\n".join(
+        [
+            "# Single changes",
+            f"{machine['processor']}, {machine['cores']} cores, {machine['date']}; {machine['python']};"
+            f" one thread. Load at the start {machine['load']}.",
+            f"{count - WARM_UP - COUNTED:,} transactions of one change, or of an event of the order book;"
+            " every head is kept after each. Processor time. Beside it differential dataflow"
+            f" {version or '(not built)'}, results compared; a ratio above 1: we are ahead.",
+            table(heads, rows),
+        ]
+    )
+
+
+def main() -> None:
+    show(report(is_quick()), "single_changes/results.md")
+
+
+if __name__ == "__main__":
+    main()
