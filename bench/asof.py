@@ -2,7 +2,7 @@
 
     python -m bench.asof [--quick]
 
-writes ``results.md`` into ``bench/results/asof/`` (``--quick``: few events, only printed).
+writes ``asof/results.md`` into ``bench/results/`` (``--quick``: few events, only printed).
 
 Trades and quotes of 1,000 items come in turn, one a millisecond, in transactions of 1,000.  Behind so many
 events sixty transactions are measured, the first ten left out, and one of 500 quotes that come late.  The

@@ -2,7 +2,7 @@
 
     python -m bench.month [--events 50000000] [--quick]
 
-writes ``month.md`` into ``bench/results/windows/`` (``--quick``: few events, only printed).
+writes ``windows/month.md`` into ``bench/results/`` (``--quick``: few events, only printed).
 
 Trades and quotes, evenly over 30 days, up to 2,000 places out of order, come in transactions of 1,000 to
 10,000.  Trades stay for a day, quotes for an hour.  Kept are a sum by item, sums by hour that are told once
