@@ -1,0 +1,69 @@
+"""Workspaces whose single changes go by the commit machine from the first transactions on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from maintenance import Workspace
+from maintenance.machine.machine import Machine
+from maintenance.machine.structures import Sizes
+from support.rows import rows_of
+
+RULES = """
+deg[a] = count() <- e(a, _). far[a] = sum(c) <- e(a, b), e(b, c). two(a, c) <- e(a, b), e(b, c).
+tri(a, b, c) <- e(a, b), e(b, c), e(a, c). hist[d] = count() <- deg[_] = d.
+"""
+
+
+def made(rules: str = RULES, sizes: Sizes | None = None, rows: Any = ((1, 2), (2, 3))) -> Workspace:
+    ws = Workspace(single_changes="machine")
+    ws.load("e", list(rows), columns=["a", "b"])
+    if rules:
+        ws.install(rules, "delta")
+    its = of(ws)
+    its._wait, its.sizes = 1, sizes or its.sizes
+    for _ in range(3):
+        insert(ws, (90, 91))
+        erase(ws, (90, 91))
+    assert its.layout is not None
+    return ws
+
+
+def of(ws: Workspace) -> Machine:
+    its = ws._published.machine
+    assert its is not None
+    return its
+
+
+def insert(ws: Workspace, *rows: tuple[int, ...]) -> Any:
+    with ws.transaction() as tx:
+        tx.insert("e", list(rows))
+    return tx
+
+
+def erase(ws: Workspace, *rows: tuple[int, ...]) -> Any:
+    with ws.transaction() as tx:
+        tx.erase("e", list(rows))
+    return tx
+
+
+def contents(ws: Workspace) -> dict[str, list[Any]]:
+    return {name: sorted(rows_of(ws[name].table)) for name in ("e", *ws.heads)}
+
+
+def expected(edges: set[tuple[int, int]]) -> dict[str, list[Any]]:
+    """By brute force."""
+    two = [(a, c) for a, b in edges for d, c in edges if d == b]
+    deg = Counter(a for a, _ in edges)
+    far: Counter[int] = Counter()
+    for a, c in two:
+        far[a] += c
+    return {
+        "e": sorted(edges),
+        "deg": sorted(deg.items()),
+        "far": sorted((a, far[a]) for a in {a for a, _ in two}),
+        "two": sorted(set(two)),
+        "tri": sorted((a, b, c) for a, b in edges for d, c in edges if d == b and (a, c) in edges),
+        "hist": sorted(Counter(deg.values()).items()),
+    }
