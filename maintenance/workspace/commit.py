@@ -58,7 +58,7 @@ class Commit:
             self._tick = Tick(state.streams, state.recents, extents_of(state.finals), transaction.clockwork)
         transaction.refuse_conflict(state.versions)
         for name, buffer in buffers.items():
-            if transaction.clockwork.told is None:
+            if state.strata.grown and transaction.clockwork.told is None:
                 refuse_grown(name, state)
             version = state.base_version(name)
             change = self._tick.judged(name, buffer).net(version)
@@ -110,7 +110,7 @@ class Commit:
             version = round_.enter(name, change)
             if name in strata.functions:
                 refuse_relation_conflict(version, change.columns, change.weights)
-        spans = widened(state, state.spans, self._changes)
+        spans = widened(state, state.spans, self._changes) if strata.guarded else state.spans
         is_new = bool(strata.grown) and self._transaction.clockwork.told is None
         moment = Moment(*self._tick.clocks, dict(self._written)) if is_new else None
         for name, gained in strata.step(round_, self.stats, moment):

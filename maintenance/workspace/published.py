@@ -112,7 +112,7 @@ class Published:
     @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
-        return self.feed.is_kept or (self.subscribers.has_some or self.subscribers.has_to_tell)
+        return self.feed.is_kept or self.subscribers.has_some or self.subscribers.has_to_tell
 
     @property
     def keeps_changes(self) -> bool:
@@ -225,7 +225,7 @@ class Published:
         feed.  Returns the number of the change, 0 where there is no journal.  Raises DurabilityError; then
         the state is as it was.
         """
-        following = following.following(self.state, None if callable(entry) else entry)
+        following = following.following(self.as_bound, None if callable(entry) else entry)
         self._hold_indices(following)
         self.feed.offer(following.number, changes)
         if self.store is None:
@@ -375,7 +375,7 @@ class Published:
                 self._settle()
             # What changes nothing, for that is so already, counts on what others did.
             number = commit.number if self.store is None or not commit.is_empty else self.store.number
-            problems += commit.tidy(self.state)
+            problems += commit.tidy(self.as_bound)
             try:
                 if state.budgets:
                     enforce_budgets(state.budgets, state.heads.values())
@@ -431,14 +431,15 @@ class Published:
 
     def _settle(self) -> None:
         """End the last commit, which an exception may have left anywhere; may be done any number of times."""
-        self.settle_single()
+        if self._single is not None:
+            self.settle_single()
         self._follow()
         commit = self._unsettled
         if commit is None:
             return
-        if commit.is_empty or self.state.commit is commit.mark:
+        if commit.is_empty or self.as_bound.commit is commit.mark:
             commit.keep(self.subscribers)
-            self.feed.take(self.state.number)
+            self.feed.take(self.as_bound.number)
         else:
             commit.drop()
             self.feed.withdraw()

@@ -674,8 +674,8 @@ FAULTS = (
     Fault(
         "a head that reads a head does not hear of its changes",
         "maintenance/heads/stratum.py",
-        "                version = change.enter(head.name, Change(columns, weights))\n",
-        "                version = change.new[head.name].advance(columns, weights)\n",
+        "                    version = change.enter(name, Change(columns, weights))\n",
+        "                    version = change.new[name].advance(columns, weights)\n",
         WORKSPACE,
     ),
     # -- rules: strata, lowering, values, sums ----------------------------------------------------
@@ -1071,8 +1071,8 @@ FAULTS = (
     Fault(
         "what a commit adds is not in the journal",
         "maintenance/workspace/commit.py",
-        "                self._written[name] = change\n",
-        "                pass\n",
+        "            self._written[name] = gained\n",
+        "            pass\n",
         GROWN,
     ),
     # -- tables with a key -------------------------------------------------------------------

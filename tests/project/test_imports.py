@@ -30,7 +30,8 @@ HOUSE = {
         workloads
         spark
         ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month
-        maintenance_report  grid  tpch  nexmark  single_changes
+        single_changes  maintenance_report
+        grid  tpch  nexmark
         datasets
         maintenance
         joins  distance  soak  kills  pictures
