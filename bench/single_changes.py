@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -57,25 +57,30 @@ class Singles(Setting):
 
 @dataclass(frozen=True)
 class Workload:
-    """``rules``: False for the relations alone."""
+    """``rules``: False for the relations alone.  ``machine``: by the commit machine."""
 
     title: str
     view: View
     strategy: str = "delta"
     rules: bool = True
     in_folder: bool = False
+    machine: bool = False
 
 
 def workloads(quick: bool) -> list[Workload]:
     edges, sums = (12, 10) if quick else (17, 14)
     books = "order-book-4000" if quick else "order-book"
     graph, paths = views.triangles(edges), views.two_path_sums(sums)
-    return [
+    plain = [
         Workload(f"bare relation, RMAT {edges}/8", graph, rules=False),
         Workload(views.degrees(edges).title, views.degrees(edges)),
         Workload(graph.title, graph),
         Workload(paths.title, paths),
         Workload(f"{paths.title}, `views`", paths, "views"),
+    ]
+    return [
+        *plain,
+        *(replace(one, title=f"{one.title}, by the machine", machine=True) for one in plain),
         Workload("five finance views", views.five(books), "views"),
         Workload(f"bare relation, RMAT {edges}/8, in a folder", graph, rules=False, in_folder=True),
         Workload(f"{graph.title}, in a folder", graph, in_folder=True),
@@ -127,7 +132,7 @@ def measured(workload: Workload, count: int, folder: Path) -> list[str]:
     if workload.in_folder:
         workspace = Workspace.open(folder / "ws", durability="interval")
     else:
-        workspace = Workspace()
+        workspace = Workspace(single_changes="machine" if workload.machine else "general")
     for name, rows in stream.tables.items():
         workspace.load(name, pa.table(dict(zip(view.columns[name], rows.T, strict=True))))
     if workload.rules:
