@@ -35,6 +35,7 @@ from lftj.storage.relation import Nulls, Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.storage.relation_version import RelationVersion
 from lftj.values.domains import Domains
+from maintenance.changes.coded_changes import table_of_change
 from maintenance.changes.labels import TXN, label_beside, weight_label
 from maintenance.durable.entries import Changed
 from maintenance.durable.reading import read_changes
@@ -96,14 +97,16 @@ class Past:
 class PastGrown(Past):
     """Of a relation that only grows: the journal has what was added, commit by commit.
 
-    ``workspace``: has the relation, with nothing in it.
+    ``workspace``: has the relation, with nothing in it.  ``none``: a change without rows.
     """
+
+    none: pa.Table
 
     def each(self) -> Iterator[tuple[int, pa.Table]]:
         return ((number, commit.changes[self.head]) for number, commit in self.commits)
 
     def all(self) -> pa.Table:
-        return pa.concat_tables([table for _, table in self.each()])
+        return pa.concat_tables([self.none, *(table for _, table in self.each())])
 
 
 def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: State) -> Past:
@@ -130,7 +133,7 @@ def past_of(empty: Recoverable, folder: Path, head: str, after: int, state: Stat
         if not relations.isdisjoint(entry.changes)
     ]
     if head in state.strata.grown:
-        return PastGrown(head, empty, commits)
+        return PastGrown(head, empty, commits, table_of_change(state.shown[head], None))
     for name in sorted(relations):
         empty.add(_relation_of(name, state.versions[name], empty.domains))
     with empty.transaction() as back:

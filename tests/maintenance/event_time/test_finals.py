@@ -97,6 +97,7 @@ def test_what_closed_before_the_folder_was_opened_is_told_again(tmp_path: Path) 
             assert ws.changes_since(version, "vol_final").table.sort_by("s") == right.sort_by("s")
             again = ws.follow("vol_final", since=version, timeout=0)
             assert [(one.version, one.table) for one in again] == each
+            assert ws.changes_since(each[-1][0], "vol_final").table == right.slice(0, 0)
             with pytest.raises(errors.CursorError, match="the journal has no rows that left the stream"):
                 ws.changes_since(version, "vol")
     with Workspace.open(tmp_path, feed_bytes=0) as ws:
