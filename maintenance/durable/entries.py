@@ -164,6 +164,8 @@ def plain_entry(kind: type[Any], fields: dict[str, Any]) -> Any:
     """An entry without tables, of its fields as JSON has them."""
     if kind is Loaded:
         fields = {**fields, "file": DataFile(**fields["file"]), "key": tuple(fields.get("key", ()))}
+        if final := fields.pop("final", None):  # of format 8
+            fields["grown"] = {"final": final}
     elif kind is Uninstalled:
         fields = {"heads": tuple(fields["heads"])}
     elif kind is Installed:

@@ -32,7 +32,7 @@ from pathlib import Path
 
 from lftj.errors import DamagedFolderError, DurabilityError
 
-FORMAT = 8
+FORMAT = 9
 """Of a whole folder; goes up when something in it changes its meaning.
 
 1: a manifest does not say when programs were installed, nor are journals kept behind a checkpoint.

@@ -172,7 +172,7 @@ def test_what_is_written_has_the_fields_of_its_format() -> None:
             StrategySet,
         )
     }
-    assert FORMAT == 8
+    assert FORMAT == 9
     assert fields == {
         "Manifest": "number chain settings relations definitions format end streams",
         "End": "number chain nbytes",

@@ -14,6 +14,7 @@ import pytest
 from lftj import errors
 from maintenance import Workspace
 from support.kept_lives import without_image
+from support.paths import TESTS
 
 NUMBERS = pa.table(
     {"s": pa.array([], pa.int64()), "q": pa.array([], pa.int64()), "t": pa.array([], pa.int64())}
@@ -104,6 +105,18 @@ def test_what_closed_before_the_folder_was_opened_is_told_again(tmp_path: Path) 
         ws.checkpoint()
     with Workspace.open(tmp_path, feed_bytes=0) as ws, pytest.raises(errors.CursorError):
         ws.changes_since(version, "vol_final")
+
+
+def test_a_folder_of_before_what_grows_had_one_form_goes_on(tmp_path: Path) -> None:
+    """Of format 8, where what closed was loaded by a change of its own behind the program."""
+    folder = tmp_path / "folder"
+    shutil.copytree(TESTS / "maintenance" / "durable" / "finals_of_format_8", folder)
+    for number in range(2):
+        with Workspace.open(folder) as ws:
+            assert sorted(ws["vol_final"]) == [(1, 0, 2), *[(1, 10, 2)] * number]
+            ws.verify()
+            if not number:
+                assert trade(ws, (1, 1, 18)) == [(1, 10, 2)]
 
 
 def test_it_is_taken_away(tmp_path: Path) -> None:
