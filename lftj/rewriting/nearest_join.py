@@ -75,8 +75,11 @@ class NearestJoin:
         return f"the {word} {self.value} where {what}: one search for each ({shared})"
 
 
-def asked_extremum(heads: Iterable[CheckedHead]) -> tuple[str, str] | None:
-    """``("max", "u")`` where heads aggregate one variable's extremum; None for others."""
+def asked_extremum(heads: Sequence[CheckedHead]) -> tuple[str, str] | None:
+    """``("max", "u")`` where heads aggregate one variable's extremum; None for others.
+
+    Where it is among what they group by, each of its values is a group, and none is nearer than another.
+    """
     asked = {
         (head.value.function, *(one.name for one in head.value.arguments if isinstance(one, Variable)))
         if isinstance(head.value, Aggregate) and head.extremum
@@ -84,7 +87,9 @@ def asked_extremum(heads: Iterable[CheckedHead]) -> tuple[str, str] | None:
         for head in heads
     }
     found = next(iter(asked)) if len(asked) == 1 else None
-    return None if found is None else (found[0], found[1])
+    if found is None or any(found[1] in head.variables for head in heads):
+        return None
+    return found[0], found[1]
 
 
 def nearest_join(body: Body, function: str, value: str, wanted: Collection[str]) -> NearestJoin | str | None:

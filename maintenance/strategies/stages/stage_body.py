@@ -173,8 +173,7 @@ class StageBody:
                 rows, numbers = self._finishing.finish(rows, np.arange(len(weights)), {})
             except (RangeError, EvaluationError) as error:
                 raise with_rule(error, self.rule.text) from error.__cause__
-            columns = [rows[name] for name in self._variables]
-            weights = weights[numbers]
+            columns, weights = [column[numbers] for column in columns], weights[numbers]
         if weights_are_highs:
             highs = np.abs(weights)
         else:

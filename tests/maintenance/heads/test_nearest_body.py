@@ -361,3 +361,18 @@ def test_sides_of_several_atoms_filters_and_negated_atoms() -> None:
         tx.insert("account", [(2, "x")])
     assert set(ws["best"]) == {("a", 5, 4), ("a", 6, 4), ("b", 7, 7)}
     ws.verify()
+
+
+@pytest.mark.parametrize("strategy", ["trace", "delta", "views", "auto", "recompute"])
+def test_values_that_are_groups_of_their_own_are_all_there(strategy: str) -> None:
+    ws = Workspace()
+    ws.load("a", [(2,)], columns=["x"])
+    ws.load("b", [(5,), (3,)], columns=["y"])
+    ws.install(
+        "h[y, x] = min(y) <- a(x), b(y), y >= x. g(y) <- a(x), b(y), y >= x, next(y, per: y).", strategy
+    )
+    assert sorted(ws["h"]) == [(3, 2, 3), (5, 2, 5)] and sorted(ws["g"]) == [(3,), (5,)]
+    with ws.transaction() as tx:
+        tx.insert("a", [(4,)])
+    assert sorted(ws["h"]) == [(3, 2, 3), (5, 2, 5), (5, 4, 5)]
+    assert len(ws.query("q[y, x] = min(y) <- a(x), b(y), y >= x.")) == 3

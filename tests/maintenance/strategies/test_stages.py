@@ -260,3 +260,22 @@ def test_an_erasure_with_another_way_round_changes_nothing_behind_it() -> None:
             assert rows_of(transaction.changes["r"]) == []
     assert max(counted) <= 2
     workspace.check_invariants()
+
+
+def test_a_constant_beside_tests_of_rows() -> None:
+    """A rule whose rows are finished behind the search, and whose negated atom has a constant."""
+    ws = Workspace()
+    ws.load("r", [(-1, 3, 1), (2, 4, 1)], columns=["a", "b", "c"])
+    ws.install(
+        """
+        h(d, b, c) <- r(a, b, c), d = 1 = a, b <=> 7.
+        g(b, c, a) <- (a * 1) + c >= c, r(a, b, c), !h(false, _, _), c + 1 <=> a.
+        g(d, a, b) <- h(_, d, _), g(_, a, b).
+        """,
+        {"g": "stages"},
+    )
+    assert sorted(ws["g"]) == [(4, 1, 2)]
+    with ws.transaction() as tx:
+        tx.erase("r", [(2, 4, 1)])
+    assert not len(ws["g"])
+    ws.verify()
