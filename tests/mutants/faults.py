@@ -927,6 +927,13 @@ FAULTS = (
         TIMED,
     ),
     Fault(
+        "in Spark rows close again when others of their window leave",
+        "spark_bridge/cells/stream_engine.py",
+        "changes = self._open.took(self._head, changes, low)",
+        "changes = self._open.took(self._head, changes, None)",
+        TIMED,
+    ),
+    Fault(
         "in Spark a row closes when the clock is beyond its close",
         "spark_bridge/stages/clock_stage.py",
         "_less(now, final.after - 1)",

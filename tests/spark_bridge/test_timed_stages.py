@@ -7,7 +7,7 @@ are, which tasks run twice, and which engines are lost, is drawn as :mod:`stage_
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -188,14 +188,18 @@ class Followed:
         return self.case.rows(*contents, self.model.now)
 
     def batch(self) -> None:
-        before, batches = self.expected().copy(), self.random_batches()
-        now = self.model.now
+        batches, now = self.random_batches(), self.model.now
         advance = None if self.random.randrange(4) or now is None else now + self.random.choice((1, 5, 40))
+        self.take(batches, advance, [self.random_batches()] if self.random.randrange(3) == 0 else [])
+
+    def take(
+        self, batches: dict[str, Batch], advance: int | None, tried: Sequence[dict[str, Batch]] = ()
+    ) -> None:
+        """A batch; ``tried``: those of before whose outcome is lost."""
+        before = self.expected().copy()
         expired = self.commit(batches, advance)
         changes = {name: table(name, batch) for name, batch in batches.items()}
-        lost = []
-        if self.random.randrange(3) == 0:
-            lost.append({name: table(name, each) for name, each in self.random_batches().items()})
+        lost = [{name: table(name, batch) for name, batch in each.items()} for each in tried]
         told = rows_of(self.pipeline.apply(changes, lost, advance))
         after = self.expected()
         assert Counter(told) == Counter(
@@ -232,3 +236,16 @@ def test_oracle_streams(name: str, most_logged: int, tmp_path: Path, monkeypatch
             followed.pipeline.lose_engines()
     followed.pipeline.check_files()
     assert seen["late"] and seen["rows"] and (seen["expired"] or name == "lately"), seen
+
+
+def test_what_closed_stays_when_a_part_of_its_window_leaves(tmp_path: Path) -> None:
+    followed = Followed(CASES["closed sums"], tmp_path, 2, 7)
+    assert followed.model.now is not None
+    window = (followed.model.now // 8 + 2) * 8
+    k = C_ROWS[0][0]
+    followed.take({"a": [((window + 1, k, 2), 1), ((window + 6, k, 3), 1)]}, None)
+    for now, n_left in ((window + 8, 2), (window + 23, 2), (window + 24, 1)):
+        followed.take({}, now)
+        followed.check()
+        assert len([t for t, *_ in followed.model.streams["a"].contents if t >= window]) == n_left
+    assert (k, window, 5) in followed.closed and (k, window, 3) not in followed.closed
