@@ -5,7 +5,7 @@ stage keeps the body without such atoms; its rows are a relation of versions lik
 other, and the second stage joins it with the negated atoms (docs/design/engine.md section 6: a head's
 change is the change of an input of the next stratum).
 
-Invariant: the relation of the first stage's rows is staged, kept and dropped with them.
+Invariant: that of two stages; what is between them is the relation of the first one's rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Column, Schema
 from maintenance.changes.change import Change
 from maintenance.heads.rule_body import Rows, RuleBody, described
+from maintenance.heads.two_stages import TwoStages
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
     BodyRequest,
-    BodySearch,
     BodyStrategy,
     Building,
     Read,
@@ -40,10 +40,9 @@ from maintenance.strategies.strategy import (
 )
 
 
-class ComputedNegation(RuleBody):
+class ComputedNegation(TwoStages):
     """The first stage, as a body of its own, and the second one behind it."""
 
-    has_one_stage = False
     may_fetch = False
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest, late: Sequence[Atom]) -> None:
@@ -68,21 +67,12 @@ class ComputedNegation(RuleBody):
         self.notes = (*self.notes, f"rows of ({', '.join(self._names)}) are kept for negated computed values")
 
     @property
-    def nan_free(self) -> frozenset[tuple[str, int]]:
-        return super().nan_free | self._second.nan_free
-
-    @property
-    def all_searches(self) -> tuple[BodySearch, ...]:
-        return (*super().all_searches, *self._second.all_searches)
-
-    @property
     def reads(self) -> Iterator[Read]:
-        yield from super().reads
-        yield from (read for read in self._second.reads if read[0] != ROWS)
+        return (read for read in super().reads if read[0] != ROWS)
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*super().parts, self._second, self._counts, self._version)
+        return (*super().parts, self._counts, self._version)
 
     def build(self, building: Building) -> Rows:
         rows, signs = super().build(building)
@@ -90,10 +80,6 @@ class ComputedNegation(RuleBody):
         self._refuse_nan(columns)
         version = self._version.staged = self._hold(self._version_of(columns))
         return self._second.build(Building({**building.versions, ROWS: version}, building.threads))
-
-    def pieces(self, building: Building) -> Iterator[Rows]:
-        """One piece: the first stage's rows are kept anyway."""
-        yield self.build(building)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         rows, signs = super().step(change, stats)

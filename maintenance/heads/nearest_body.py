@@ -18,7 +18,7 @@ Cost: that of the sides, and O(log n) per run for each row that changes and each
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,15 +28,14 @@ from lftj.rewriting.nearest_join import NearestJoin, Side
 from lftj.storage.signed_rows import gathered, net_rows
 from lftj.storage.support import SupportVersion, crossing
 from maintenance.heads.rule_body import Rows, RuleBody
+from maintenance.heads.two_stages import TwoStages
 from maintenance.staged import Staged
 from maintenance.staged_support import StagedSupport
 from maintenance.stats import RuleStats
 from maintenance.strategies.strategy import (
     BodyRequest,
-    BodySearch,
     BodyStrategy,
     Building,
-    Read,
     Round,
     Versions,
 )
@@ -45,10 +44,8 @@ Changed = tuple[Table, np.ndarray]
 """Distinct rows of a side, and 1 where one came, -1 where it went."""
 
 
-class NearestBody(RuleBody):
+class NearestBody(TwoStages):
     """The side of those who ask, and behind it that of the answers."""
-
-    has_one_stage = False
 
     def __init__(self, strategy: BodyStrategy, request: BodyRequest, join: NearestJoin) -> None:
         super().__init__(strategy, _of_side(request, join.askers))
@@ -64,21 +61,8 @@ class NearestBody(RuleBody):
         self.distinct_by = frozenset((*join.askers.names, join.value))
 
     @property
-    def nan_free(self) -> frozenset[tuple[str, int]]:
-        return super().nan_free | self._second.nan_free
-
-    @property
-    def all_searches(self) -> tuple[BodySearch, ...]:
-        return (*super().all_searches, *self._second.all_searches)
-
-    @property
-    def reads(self) -> Iterator[Read]:
-        yield from super().reads
-        yield from self._second.reads
-
-    @property
     def parts(self) -> tuple[Staged, ...]:
-        return (*super().parts, self._second, self._askers, self._answers)
+        return (*super().parts, self._askers, self._answers)
 
     @property
     def keeps_something(self) -> bool:
@@ -96,17 +80,13 @@ class NearestBody(RuleBody):
     def build(self, building: Building) -> Rows:
         self._askers.staged = SupportVersion(self._askers.kept.arity)
         self._answers.staged = SupportVersion(self._answers.kept.arity)
-        for rows, weights in super().pieces(building):
+        for rows, weights in RuleBody.pieces(self, building):
             self._take_askers(rows, weights)
         for rows, weights in self._second.pieces(building):
             self._take_answers(rows, weights)
         held = self._askers.newest.visible()
         found, _ = self._search.found(np.array(held, np.int64), self._answers.newest)
         return found, np.ones(len(found[self._search.join.value]), np.int64)
-
-    def pieces(self, building: Building) -> Iterator[Rows]:
-        """One piece: askers and answers are kept anyway."""
-        yield self.build(building)
 
     def step(self, change: Round, stats: RuleStats) -> Rows:
         asking, came_or_went = self._take_askers(*super().step(change, stats))

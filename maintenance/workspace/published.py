@@ -431,8 +431,7 @@ class Published:
 
     def _settle(self) -> None:
         """End the last commit, which an exception may have left anywhere; may be done any number of times."""
-        if self._single is not None:
-            self.settle_single()
+        self.settle_single()
         self._follow()
         commit = self._unsettled
         if commit is None:

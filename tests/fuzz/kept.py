@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuzz.case import ApplyMany, Case, Commit, Do, Staged, Table
+from fuzz.case import Case, Staged, Table
 from fuzz.difference import Difference, comparable, same
 from fuzz.expected import (
     Heads,
@@ -31,6 +31,7 @@ from fuzz.expected import (
     whole_rows,
 )
 from fuzz.once import loaded
+from fuzz.player import Player
 from lftj import errors
 from maintenance import Snapshot, Workspace
 from support.rows import rows_of
@@ -119,7 +120,7 @@ def stage(case: Case, transaction: Any, staged: tuple[Staged, ...], way: str) ->
             getattr(transaction, does)(name, whole if way == "rows" else table.arrow(tuple(whole)))
 
 
-class Kept:
+class Kept(Player):
     """Two workspaces that keep the case's heads by different strategies, and what they have to hold."""
 
     def __init__(self, case: Case, folder: Path) -> None:
@@ -156,7 +157,7 @@ class Kept:
             loaded(self.case, workspace)
             chosen = dict(zip(self.case.heads, self.case.options.get(name, ()), strict=False))
             self._install(workspace, chosen)
-        self._check("installed")
+        self.check("installed")
         self._follow_from_here()
 
     def _follow_from_here(self) -> None:
@@ -334,28 +335,13 @@ class Kept:
 
     # -- checks ---------------------------------------------------------------------------------------
 
-    def play(self) -> None:
-        try:
-            self.begin()
-            for step in self.case.steps:
-                if isinstance(step, Commit):
-                    self.commit(step.staged, step.way)
-                elif isinstance(step, ApplyMany):
-                    self.apply_many(step.transactions)
-                else:
-                    does: Callable[..., None] = getattr(self, step.what)
-                    does(*step.arguments)
-                self._check(step.what if isinstance(step, Do) else type(step).__name__)
-            self.verify()
-            for head, mirror in self.mirrors.items():
-                mirror.catch_up(self.workspaces[-1], by_one=True)
-                mirror.check(self.heads[head], "follow at the end")
-        finally:
-            for one in (*self.workspaces, self.reader):
-                if one is not None and one.folder is not None:
-                    one.close()
+    def end(self) -> None:
+        self.verify()
+        for head, mirror in self.mirrors.items():
+            mirror.catch_up(self.workspaces[-1], by_one=True)
+            mirror.check(self.heads[head], "follow at the end")
 
-    def _check(self, what: str) -> None:
+    def check(self, what: str) -> None:
         for workspace in self.workspaces:
             workspace.check_invariants()
             self._check_one(workspace, what)

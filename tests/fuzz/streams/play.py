@@ -21,10 +21,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuzz.case import ApplyMany, Case, Commit, Do, Staged, Table
+from fuzz.case import Case, Staged, Table
 from fuzz.difference import Difference, same
 from fuzz.expected import Heads, OutOfReach, Refused
 from fuzz.kept import a_folder
+from fuzz.player import Player
 from fuzz.streams import units
 from fuzz.streams.truth import Said, Truth
 from fuzz.streams.views import Views
@@ -44,7 +45,7 @@ class Held:
     right: Heads
 
 
-class Lives:
+class Lives(Player):
     """A workspace in memory and another one, maybe in a folder, by other strategies; and the truth."""
 
     def __init__(self, case: Case, folder: Path) -> None:
@@ -77,7 +78,7 @@ class Lives:
             self._load(workspace)
             self._install(workspace, self.case.options.get(name, ()))
         self.truth.install()
-        self._check("installed")
+        self.check("installed")
         self.mirror = {name: Counter(rows) for name, rows in self.truth.heads.items()}
         self.read_upto = self.workspaces[0].version
         self.begun = self.workspaces[-1].version
@@ -449,26 +450,11 @@ class Lives:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def play(self) -> None:
-        try:
-            self.begin()
-            for step in self.case.steps:
-                if isinstance(step, Commit):
-                    self.commit(step.staged, step.way)
-                elif isinstance(step, ApplyMany):
-                    self.apply_many(step.transactions)
-                else:
-                    assert isinstance(step, Do)
-                    getattr(self, step.what)(*step.arguments)
-                self._check(step.what if isinstance(step, Do) else type(step).__name__)
-            self.follow()
-            self.verify()
-        finally:
-            for one in (*self.workspaces, self.reader):
-                if one is not None and one.folder is not None:
-                    one.close()
+    def end(self) -> None:
+        self.follow()
+        self.verify()
 
-    def _check(self, what: str) -> None:
+    def check(self, what: str) -> None:
         for workspace in self.workspaces:
             workspace.check_invariants()
             self._check_one(workspace, self.truth, what)
