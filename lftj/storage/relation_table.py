@@ -133,9 +133,11 @@ class RelationTable:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The tuples in no particular order, decoded some thousand at a time."""
-        columns = self._tuples.columns()
+        with interruptible():
+            columns = self._tuples.columns()
         for start in range(0, self.count, DECODED_ROWS):
-            table = self._decoded(columns, start, start + DECODED_ROWS)
+            with interruptible():
+                table = self._decoded(columns, start, start + DECODED_ROWS)
             yield from zip(*(array.to_pylist() for array in table.columns), strict=True)
 
     # -- as a table -----------------------------------------------------------------------
@@ -244,6 +246,7 @@ class RelationTable:
     def _title(self) -> str:
         return f"{self._signature}, {_counted(self.count, 'row')}"
 
+    @interruptible()
     def _first_rows(self) -> list[list[str]]:
         """Values of the first rows as text, by column."""
         first = self._decoded(self._tuples.first(SHOWN_ROWS), 0, SHOWN_ROWS)

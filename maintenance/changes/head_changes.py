@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lftj.errors import TransactionError
 from lftj.language.diagnostics import unknown_name
+from lftj.process.interrupts import interruptible
 
 
 class Changes(Mapping[str, pa.Table]):
@@ -49,10 +50,14 @@ class Changes(Mapping[str, pa.Table]):
         with self._lock:
             table = self._tables.get(name)
         if table is None:
-            built = self._table_of(name)
+            built = self._built(name)
             with self._lock:  # of two threads that built it, both return the first one's
                 table = self._tables.setdefault(name, built)
         return table
+
+    @interruptible()
+    def _built(self, name: str) -> pa.Table:
+        return self._table_of(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

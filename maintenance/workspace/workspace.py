@@ -755,6 +755,7 @@ class Workspace(Operators):
         """Memory of all sensitivity records."""
         return sum(head.index_bytes for head in self._heads.values())
 
+    @interruptible()
     def verify(self) -> None:
         """Compute every head from the base relations alone and compare.
 
@@ -767,6 +768,7 @@ class Workspace(Operators):
             verify_heads(state.heads, state.versions)
             verify_closed(state)
 
+    @interruptible()
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of any structure."""
         with self._published.lock:
