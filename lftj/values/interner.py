@@ -131,6 +131,35 @@ def _free_code(table):  # type: ignore[no-untyped-def]
     return numbers[N_CODES]
 
 
+@part
+def code_of(value, n_bytes, table, following, add):  # type: ignore[no-untyped-def]
+    """The code of the value at an address; -1 for none.
+
+    table, following: the interner's; written only when ``add``, and then with room for the value.
+    """
+    wanted = hash_bytes(value, n_bytes)
+    code = _found(table, value, n_bytes, wanted)
+    if add:
+        if code < 0:
+            code = _free_code(table)
+            _enter(table, code, value, n_bytes, wanted)
+            table.numbers[N_ADDED] += 1
+        if len(following.slots) and following.starts[code] == 0:
+            _enter(following, code, value, n_bytes, wanted)
+    return code
+
+
+@part
+def has_room(table, following, n_bytes):  # type: ignore[no-untyped-def]
+    """Whether one more value of so many bytes can be entered."""
+    code = table.numbers[N_CODES]
+    if code >= len(table.starts) or table.numbers[N_BYTES] + n_bytes > len(table.data):
+        return False
+    if len(following.slots) == 0:
+        return True
+    return code < len(following.starts) and following.numbers[N_BYTES] + n_bytes <= len(following.data)
+
+
 @kernel
 def _look_up(data, offsets, table, following, add, codes):  # type: ignore[no-untyped-def]
     """Write the code of every value of a batch, -1 for none.
@@ -141,16 +170,7 @@ def _look_up(data, offsets, table, following, add, codes):  # type: ignore[no-un
     """
     for row in range(len(offsets) - 1):
         value, n_bytes = data.ctypes.data + offsets[row], offsets[row + 1] - offsets[row]
-        wanted = hash_bytes(value, n_bytes)
-        code = _found(table, value, n_bytes, wanted)
-        if add:
-            if code < 0:
-                code = _free_code(table)
-                _enter(table, code, value, n_bytes, wanted)
-                table.numbers[N_ADDED] += 1
-            if len(following.slots) and following.starts[code] == 0:
-                _enter(following, code, value, n_bytes, wanted)
-        codes[row] = code
+        codes[row] = code_of(value, n_bytes, table, following, add)
 
 
 @kernel
@@ -249,6 +269,11 @@ class Interner:
         return self._table
 
     @property
+    def following(self) -> InternTable:
+        """Where values that stay are brought to; without slots while nothing moves."""
+        return self._following
+
+    @property
     def n_codes(self) -> int:
         """All codes are below; some may have no value."""
         return int(self._table.numbers[N_CODES])
@@ -268,11 +293,14 @@ class Interner:
 
         ``data`` is uint8, ``offsets`` int64 and one longer than the number of values.
         """
-        n_values, n_bytes = len(offsets) - 1, int(offsets[-1] - offsets[0])
+        self.make_room(len(offsets) - 1, int(offsets[-1] - offsets[0]))
+        return self._run(data, offsets, True)
+
+    def make_room(self, n_values: int, n_bytes: int) -> None:
+        """Have room for so many values more."""
         self._table = _with_room(self._table, self.n_codes + n_values, n_bytes)
         if self.is_moving:
             self._following = _with_room(self._following, self.n_codes + n_values, n_bytes)
-        return self._run(data, offsets, True)
 
     def reserve(self, n_values: int, n_bytes: int) -> None:
         """Have room for so many values more, and a quarter on top, before they come in pieces."""

@@ -40,6 +40,7 @@ from lftj.values.byte_words import copy_bytes, view8
 from lftj.values.collector import Collector
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.domain import ArrowColumn, chunks_of, joined, taken_as_it_is, without_views
+from lftj.values.interner import code_of, has_room
 from lftj.values.kinds import kind, plain_array, plain_type, typed_array
 from lftj.values.lists import packed, unpacked
 from lftj.values.unscaled import SCALES, Numbers, numbers_of_array
@@ -54,12 +55,12 @@ _LENGTH_BYTES = 4
 PLAIN, BOOLEAN, FLOAT, LARGE = range(4)
 """Forms of values: as they are; bits; floats, which are brought to one form; texts with wide bounds."""
 
-WIDTH, PLACE, FORM, VALUES, BOUNDS, NULLS, FIRST = range(7)
-"""Fields of a column: width, place and form as :class:`_Packing` has them; addresses of its values, of the
-bounds of texts, and of its bits of validity, 0 where there are none; and which of these bits, and of those of
-booleans, is the first row's."""
+WIDTH, PLACE, FORM, REFUSES, VALUES, BOUNDS, NULLS, FIRST = range(8)
+"""Fields of a column: width, place and form as :class:`_Packing` has them; whether it refuses NULL; addresses
+of its values, of the bounds of texts, and of its bits of validity, 0 where there are none; and which of these
+bits, and of those of booleans, is the first row's."""
 
-_N_FIELDS = 7
+_N_FIELDS = 8
 _NULL_COUNT, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
 """Fields of a ``struct ArrowArray`` of the Arrow C data interface, by their words of 64 bits."""
 
@@ -109,20 +110,22 @@ class RowDomain(DictionaryDomain):
             self._packings.append(_packing(arrow_type, place))
             place += self._packings[-1].width or _LENGTH_BYTES
         self._block_bytes = place
-        self._fields = np.array([one[:3] for one in self._packings], np.int64).reshape(-1, 3)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What the kernel works with."""
+        self._fields: dict[int, np.ndarray] = {}  # by the columns that refuse NULL
+        self._plan = np.empty((len(self.types), _N_FIELDS), np.int64)
+        self._row = np.empty(2 * self._block_bytes, np.uint8)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_entering": None, "_numbers": {}, "_asked": {}}
+        emptied: dict[str, object] = {"_entering": None, "_numbers": {}, "_asked": {}}
+        return {**super().__getstate__(), **emptied, "_fields": {}, "_plan": None, "_row": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         self._entering = threading.Lock()
-
-    @cached_property
-    def varying(self) -> list[int]:
-        """The columns whose arrays are more than values one behind the other."""
-        packings = enumerate(self._packings)
-        return [number for number, one in packings if not one.width or not one.is_plain]
+        self._prepare()
 
     @cached_property
     def _are_plain(self) -> bool:
@@ -141,7 +144,7 @@ class RowDomain(DictionaryDomain):
     def codes(self, columns: Sequence[ArrowColumn]) -> np.ndarray:
         """Codes of rows, int64; those of new ones are entered.  ``columns``: of exactly :attr:`types`."""
         self._enter()
-        return joined([self._codes_of(*self._packed(batch)[:2]) for batch in _batches(columns)], np.int64)
+        return joined([self._codes_of(batch) for batch in _batches(columns)], np.int64)
 
     def codes_where_known(self, batch: pa.RecordBatch, columns: int) -> np.ndarray | None:
         """The same of a batch; None, and nothing is entered, where one of some columns holds NULL.
@@ -149,21 +152,14 @@ class RowDomain(DictionaryDomain):
         ``columns``: a bit for each, the first column's the lowest.
         """
         self._enter()
-        data, offsets, missing = self._packed(batch)
-        if int.from_bytes(missing.tobytes(), "little") & columns:
-            return None
-        return self._codes_of(data, offsets)
-
-    def _codes_of(self, data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        with self._lock:
-            return self._interner.codes(data, offsets)
+        codes = self._codes_of(batch, refused=columns)
+        return None if len(codes) < batch.num_rows else codes
 
     def find(self, columns: Sequence[ArrowColumn]) -> int | None:
         """The code of one row, or None where no row is equal to it."""
         self._enter()
-        data, _, _ = self._packed(_batch([chunks_of(column)[0] for column in columns]))
-        with self._lock:
-            return self._interner.find(data.tobytes())
+        codes = self._codes_of(_batch([chunks_of(column)[0] for column in columns]), add=False)
+        return int(codes[0]) if codes[0] >= 0 else None
 
     def column(self, codes: np.ndarray, number: int) -> pa.ChunkedArray:
         """Values of a column of the rows with these codes."""
@@ -223,24 +219,45 @@ class RowDomain(DictionaryDomain):
             if waiting is not None:
                 with self._lock:
                     self._interner.reserve(waiting.num_rows, self._n_bytes(waiting))
-                parts = [self._codes_of(*self._packed(batch)[:2]) for batch in _batches(waiting.columns)]
+                parts = [self._codes_of(batch) for batch in _batches(waiting.columns)]
                 assert _is_all(joined(parts, np.int64), waiting.num_rows), "rows that wait are different"
                 self.collector.settle(self)
                 self._waiting = None
                 self._numbers = {}
 
-    def _packed(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The bytes of rows one behind the other, and int64 offsets; and a bit for each column with NULLs."""
+    def _codes_of(self, batch: pa.RecordBatch, refused: int = 0, add: bool = True) -> np.ndarray:
+        """The code of each row, -1 of those that have none and are not added; none at all, and nothing is
+        added, where one of the refused columns, by their bits, holds NULL."""
         if not self._are_plain:
             batch = _batch([_plain(array) for array in batch.columns])
-        _, exported = batch.__arrow_c_array__()  # which lives as long as kernels read it
-        plan = np.empty((len(self._fields), _N_FIELDS), np.int64)
-        offsets = np.empty(batch.num_rows + 1, np.int64)
-        _measure_rows(_pointer(exported, b"arrow_array"), self._fields, self._block_bytes, plan, offsets)
-        packed, missing = np.empty(int(offsets[-1]), np.uint8), np.zeros(len(plan) + 7 >> 3, np.uint8)
-        _pack_rows(plan, self._block_bytes, offsets, packed, missing)
+        _, exported = batch.__arrow_c_array__()  # which lives as long as the kernel reads it
+        where, n_rows, interner = _pointer(exported, b"arrow_array"), batch.num_rows, self._interner
+        codes, lacking = np.empty(n_rows, np.int64), np.zeros(1, np.int64)
+        fields, block = self._fields_refusing(refused), self._block_bytes
+        done = 0
+        with self._lock:
+            while done < n_rows:
+                table, following = interner.table, interner.following
+                done = _codes_of_rows(
+                    where, fields, block, self._plan, self._row, table, following, add, done, codes, lacking
+                )
+                if done < 0:
+                    return codes[:0]
+                if done < n_rows:  # for want of room
+                    n_bytes = int(lacking[0])
+                    if n_bytes > len(self._row):
+                        self._row = np.empty(2 * n_bytes, np.uint8)
+                    interner.make_room(1, n_bytes)
         del exported
-        return packed, offsets, missing
+        return codes
+
+    def _fields_refusing(self, columns: int) -> np.ndarray:
+        """What the kernel is told of the columns, where some, by their bits, refuse NULL."""
+        found = self._fields.get(columns)
+        if found is None:
+            rows = [(*one[:3], columns >> number & 1) for number, one in enumerate(self._packings)]
+            found = self._fields[columns] = np.array(rows, np.int64).reshape(-1, REFUSES + 1)
+        return found
 
     def _n_bytes(self, table: pa.Table) -> int:
         """What a table's rows take when they are packed, or a little more."""
@@ -410,13 +427,9 @@ def _stretch(plan, column, row):
     return np.int64(small[row]), np.int64(small[row + 1])
 
 
-@kernel
-def _measure_rows(exported, fields, block_bytes, plan, offsets):
-    """Write what is read of columns, and where each row begins.
-
-    exported: the address of a ``struct ArrowArray`` of them.  fields: int64 (columns, 3), WIDTH, PLACE and
-    FORM.  plan: int64 (columns, _N_FIELDS), written; offsets: int64 (n + 1,), written.
-    """
+@part
+def _plan(exported, fields, plan):
+    """Write what is read of columns; as :func:`_codes_of_rows` has them."""
     columns = view(view(exported, _ARRAY_WORDS)[_CHILDREN], len(plan))
     first = view(exported, _ARRAY_WORDS)[_OFFSET]
     for column in range(len(plan)):
@@ -427,20 +440,35 @@ def _measure_rows(exported, fields, block_bytes, plan, offsets):
         plan[column, WIDTH] = width
         plan[column, PLACE] = fields[column, PLACE]
         plan[column, FORM] = fields[column, FORM]
+        plan[column, REFUSES] = fields[column, REFUSES]
         plan[column, FIRST] = start
         plan[column, NULLS] = buffers[0] if its[_NULL_COUNT] else 0
         plan[column, BOUNDS] = buffers[1] + start * (8 if fields[column, FORM] == LARGE else 4)
         plan[column, VALUES] = buffers[2] if width == 0 else buffers[1]
         if width and fields[column, FORM] != BOOLEAN:
             plan[column, VALUES] += width * start
-    offsets[0] = 0
-    for row in range(len(offsets) - 1):
-        length = block_bytes
-        for column in range(len(plan)):
-            if plan[column, WIDTH] == 0 and not _is_null(plan, column, row):
-                begin, end = _stretch(plan, column, row)
-                length += end - begin
-        offsets[row + 1] = offsets[row] + length
+
+
+@part
+def _is_refused(plan, n_rows):
+    """Whether a column that refuses NULL holds one."""
+    for column in range(len(plan)):
+        if plan[column, REFUSES] and plan[column, NULLS]:
+            for row in range(n_rows):
+                if _is_null(plan, column, row):
+                    return True
+    return False
+
+
+@part
+def _length_of_row(plan, block_bytes, row):
+    """So many bytes it takes."""
+    length = block_bytes
+    for column in range(len(plan)):
+        if plan[column, WIDTH] == 0 and not _is_null(plan, column, row):
+            begin, end = _stretch(plan, column, row)
+            length += end - begin
+    return length
 
 
 @part
@@ -460,38 +488,56 @@ def _one_form(packed, place, width):
         packed[place + byte] = np.uint8(bits >> np.uint64(8 * byte) & np.uint64(255))
 
 
-@kernel
-def _pack_rows(plan, block_bytes, offsets, packed, missing):
-    """Write the rows; packed: uint8, as many as :func:`_measure_rows` found.
+@part
+def _pack_row(plan, block_bytes, row, packed):
+    """Write a row; packed: uint8, with room for it."""
+    place = block_bytes
+    for byte in range(block_bytes):
+        packed[byte] = 0
+    for column in range(len(plan)):
+        own = plan[column, PLACE]
+        width = plan[column, WIDTH]
+        if _is_null(plan, column, row):
+            packed[column >> 3] |= np.uint8(1 << (column & 7))
+        elif plan[column, FORM] == BOOLEAN:
+            bit = plan[column, FIRST] + row
+            values = view8(plan[column, VALUES], (bit >> 3) + 1)
+            packed[own] = values[bit >> 3] >> np.uint8(bit & 7) & np.uint8(1)
+        elif width:
+            copy_bytes(plan[column, VALUES] + width * row, packed.ctypes.data + own, width)
+            if plan[column, FORM] == FLOAT:
+                _one_form(packed, own, width)
+        else:
+            start, end = _stretch(plan, column, row)
+            length = end - start
+            for byte in range(_LENGTH_BYTES):
+                packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)
+            copy_bytes(plan[column, VALUES] + start, packed.ctypes.data + place, length)
+            place += length
 
-    missing: uint8, a bit for each column, those of columns with NULLs are set.
+
+@kernel
+def _codes_of_rows(exported, fields, block_bytes, plan, packed, table, following, add, first, codes, lacking):
+    """Write codes of rows from ``first`` on, -1 for none; returns how many rows are through, -1 where they
+    are refused.
+
+    exported: the address of a ``struct ArrowArray`` of them.  fields: int64 (columns, 4), WIDTH, PLACE, FORM
+    and REFUSES.  plan: int64 (columns, _N_FIELDS), written; packed: uint8, where a row is put together.
+    table, following, add: as :func:`~lftj.values.interner.code_of` has them.  codes: int64 (n,), written;
+    lacking: int64 (1,), written: bytes of the first row that is not through, as ``packed`` or a table lacks
+    room for it.
     """
-    for row in range(len(offsets) - 1):
-        begin = offsets[row]
-        place = begin + block_bytes
-        for byte in range(block_bytes):
-            packed[begin + byte] = 0
-        for column in range(len(plan)):
-            own = begin + plan[column, PLACE]
-            width = plan[column, WIDTH]
-            if _is_null(plan, column, row):
-                packed[begin + (column >> 3)] |= np.uint8(1 << (column & 7))
-                missing[column >> 3] |= np.uint8(1 << (column & 7))
-            elif plan[column, FORM] == BOOLEAN:
-                bit = plan[column, FIRST] + row
-                values = view8(plan[column, VALUES], (bit >> 3) + 1)
-                packed[own] = values[bit >> 3] >> np.uint8(bit & 7) & np.uint8(1)
-            elif width:
-                copy_bytes(plan[column, VALUES] + width * row, packed.ctypes.data + own, width)
-                if plan[column, FORM] == FLOAT:
-                    _one_form(packed, own, width)
-            else:
-                start, end = _stretch(plan, column, row)
-                length = end - start
-                for byte in range(_LENGTH_BYTES):
-                    packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)
-                copy_bytes(plan[column, VALUES] + start, packed.ctypes.data + place, length)
-                place += length
+    _plan(exported, fields, plan)
+    if first == 0 and _is_refused(plan, len(codes)):
+        return -1
+    for row in range(first, len(codes)):
+        length = _length_of_row(plan, block_bytes, row)
+        if length > len(packed) or (add and not has_room(table, following, length)):
+            lacking[0] = length
+            return row
+        _pack_row(plan, block_bytes, row, packed)
+        codes[row] = code_of(packed.ctypes.data, length, table, following, add)
+    return len(codes)
 
 
 @kernel

@@ -212,11 +212,10 @@ def _plain_wide_rows(schema: Schema, source: Any, read: Collection[int]) -> np.n
     if len(batches) != 1:
         return None
     (batch,) = batches
-    for number in domain.varying:
-        try:
-            batch.column(number).validate(full=True)
-        except (pa.ArrowException, ValueError):
-            return None  # which says more
+    try:
+        batch.validate(full=True)
+    except (pa.ArrowException, ValueError):
+        return None  # which says more
     refusing = schema.required_bits
     for number in read:
         if number and not schema.columns[number].type.nullable:

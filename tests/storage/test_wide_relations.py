@@ -140,6 +140,58 @@ def test_many_rows_go_in_pieces() -> None:
     domain._interner.check_invariants()
 
 
+@pytest.mark.kernel
+@pytest.mark.parametrize("seed", range(3))
+def test_codes_where_tables_grow_and_move(seed: int) -> None:
+    """Rows longer than any before, more of them than a table holds, amid a move, refused ones between."""
+    draw = random.Random(seed)
+    types = [pa.int32(), pa.string(), pa.large_binary(), pa.bool_()]
+    domain = RowDomain(types, Collector())
+    known: dict[tuple[Any, ...], int] = {}
+    for step in range(40):
+        rows = [
+            (
+                draw.choice([None, *range(9)]),
+                draw.choice([None, "", "ab" * draw.randrange(1 + 8 * step)]),
+                draw.choice([b"", bytes(draw.randrange(20))]),
+                draw.choice([None, True, False]),
+            )
+            for _ in range(draw.choice([0, 1, 2, 40, 90]))
+        ]
+        columns = [pa.array([row[at] for row in rows], type_) for at, type_ in enumerate(types)]
+        batch = pa.RecordBatch.from_arrays(columns, ["a", "b", "c", "d"])
+        skipped = draw.randrange(3) if len(rows) > 3 else 0
+        batch, rows = batch.slice(skipped), rows[skipped:]
+        refused = draw.choice([0, 0, 0b0001, 0b1010])
+        before = domain.n_codes
+        codes = domain.codes_where_known(batch, refused)
+        if any(row[at] is None for row in rows for at in range(4) if refused >> at & 1):
+            assert codes is None and domain.n_codes == before
+            continue
+        assert codes is not None and len(codes) == len(rows)
+        for row, code in zip(rows, codes.tolist(), strict=True):
+            assert known.setdefault(row, code) == code, row
+        interner = domain._interner
+        if draw.random() < 0.2 and not interner.is_moving:
+            interner.begin()
+        elif interner.is_moving and draw.random() < 0.5:
+            interner.keep(np.array(sorted(known.values()), np.int64), 0, len(known))
+            interner.end()
+        interner.check_invariants()
+    assert len(set(known.values())) == len(known)
+    for row, code in draw.sample(sorted(known.items(), key=repr), 20):
+        assert [domain.column(np.array([code]), at).to_pylist()[0] for at in range(4)] == list(row)
+        assert (
+            domain.find([pa.array([value], type_) for value, type_ in zip(row, types, strict=True)]) == code
+        )
+    assert (
+        domain.find(
+            [pa.array([value], type_) for value, type_ in zip((77, "", b"", None), types, strict=True)]
+        )
+        is None
+    )
+
+
 def test_what_nobody_reads_is_not_coded() -> None:
     domains = Domains()
     schema = wide_schema(
