@@ -186,15 +186,29 @@ FAULTS = (
     Fault(
         "rows do not say which of their values are NULL",
         "lftj/values/rows.py",
-        "                packed[begin + (column >> 3)] |= np.uint8(1 << (column & 7))\n",
-        "                pass\n",
+        "            packed[column >> 3] |= np.uint8(1 << (column & 7))\n",
+        "            pass\n",
         WIDE,
     ),
     Fault(
         "texts of a row are told apart by their bytes alone, one behind the other",
         "lftj/values/rows.py",
-        "                    packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)\n",
-        "                    packed[own + byte] = np.uint8(0)\n",
+        "                packed[own + byte] = np.uint8((length >> (8 * byte)) & 255)\n",
+        "                packed[own + byte] = np.uint8(0)\n",
+        WIDE,
+    ),
+    Fault(
+        "a code beyond those of the following table has no room there",
+        "lftj/values/interner.py",
+        "    return code < len(following.starts) and following.numbers[N_BYTES]",
+        "    return following.numbers[N_BYTES]",
+        WIDE,
+    ),
+    Fault(
+        "NULL is looked for in the first row alone",
+        "lftj/values/rows.py",
+        "            for row in range(n_rows):\n                if _is_null(plan, column, row):",
+        "            for row in range(1):\n                if _is_null(plan, column, row):",
         WIDE,
     ),
     Fault(
