@@ -32,6 +32,7 @@ _MAINTENANCE = (
 
 _WHEN_ASKED_FOR = {
     "function": "lftj.values.own_functions:register",
+    "generator": "lftj.values.own_functions:register_generator",
     "spark": "spark_bridge",
     "warm_up": "lftj.database.warming:warm_up",
 } | {name: f"maintenance:{name}" for name in _MAINTENANCE}

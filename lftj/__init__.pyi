@@ -8,6 +8,7 @@ from lftj.database.warming import warm_up as warm_up
 from lftj.errors import LftjError as LftjError
 from lftj.files.csv_options import CsvOptions as CsvOptions
 from lftj.values.own_functions import register as function
+from lftj.values.own_functions import register_generator as generator
 from maintenance import Applied as Applied
 from maintenance import DeltaChanges as DeltaChanges
 from maintenance import HeadChange as HeadChange
@@ -36,6 +37,7 @@ __all__ = [
     "changes_from_delta",
     "errors",
     "function",
+    "generator",
     "warm_up",
 ]
 

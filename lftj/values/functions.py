@@ -399,4 +399,5 @@ def bind(name: str, arguments: Sequence[Argument]) -> Bound:
 
 def missing(name: str) -> str:
     """That rules made elsewhere call a function that is not registered here."""
-    return f"the function '{name}' is not registered here: call lftj.function({name!r}, ...) first"
+    call = f"lftj.function({name!r}, ...) or lftj.generator"
+    return f"the function '{name}' is not registered here: call {call} first"

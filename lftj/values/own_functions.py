@@ -2,7 +2,8 @@
 
 ``register("domain", function, ["string"], "string")`` makes ``d = domain(a)`` part of rules.  The function
 takes Arrow arrays of the declared types, one per argument and all of one length, and gives an array of the
-declared result, row by row.
+declared result, row by row.  :func:`register_generator` takes a Python function of one row's values, whose
+elements ``x in tags(a)`` generates: to the rest it is a function that gives lists.
 
 Invariants
 
@@ -18,7 +19,7 @@ Cost: the user's, and a look at the result's type and NULLs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,6 +109,44 @@ def register(
             raise FunctionError(
                 f"there is another function '{name}' already: choose another name, or start Python again"
             )
+
+
+def register_generator(
+    name: str,
+    function: Callable[..., Iterable[Any]],
+    arguments: Sequence[str | pa.DataType],
+    element: str | pa.DataType,
+) -> None:
+    """Make a Python function that gives some values for a row one that rules call by ``x in name(a)``.
+
+    Args:
+        name: What rules call it, as for `lftj.function`.
+        function: Takes one Python value per argument, none of them None, and gives an iterable of elements,
+            or is a generator function.  It is pure.  Its calls are one a row; where that is too slow,
+            `lftj.function` takes a function of whole arrays that gives lists.
+        arguments: Their types, as for `lftj.function`.
+        element: The type of what it gives; elements that are None generate nothing.
+
+    Raises `FunctionError`.
+
+    Examples:
+        >>> import json, lftj
+        >>> register_generator("example_tags", json.loads, ["string"], "string")
+        >>> db = lftj.Database()
+        >>> db.load("post", [(1, '["a", "b"]'), (2, "[]")], columns=["id", "tags"])
+        >>> db.query("tag(i, x) <- post(i, t), x in example_tags(t).", order_by="x").to_pylist()
+        [{'i': 1, 'x': 'a'}, {'i': 1, 'x': 'b'}]
+    """
+    if not callable(function):
+        raise FunctionError(f"function '{name}' needs a function, not {type(function).__name__}")
+    lists = pa.list_(_declared(name, "an element of its result", element))
+
+    def of_arrays(*arrays: pa.Array) -> pa.Array:
+        rows = zip(*(array.to_pylist() for array in arrays), strict=True)
+        return pa.array([list(function(*row)) for row in rows], lists)
+
+    of_arrays.py_func = function  # type: ignore[attr-defined]  # what tells it from another one
+    register(name, of_arrays, arguments, lists)
 
 
 def is_own(name: str) -> bool:

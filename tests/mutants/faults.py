@@ -1541,15 +1541,15 @@ FAULTS = (
     Fault(
         "booleans of an array begin with the first bit of its buffer",
         "lftj/values/rows.py",
-        "                bit = plan[column, FIRST] + row\n",
-        "                bit = row\n",
+        "            bit = plan[column, FIRST] + row\n",
+        "            bit = row\n",
         WIDE,
     ),
     Fault(
         "NULL in a column that is declared NOT NULL is not seen",
         "lftj/values/rows.py",
-        "                missing[column >> 3] |= np.uint8(1 << (column & 7))\n",
-        "                missing[0] |= np.uint8(0)\n",
+        "        if plan[column, REFUSES] and plan[column, NULLS]:\n",
+        "        if plan[column, REFUSES] > 1 and plan[column, NULLS]:\n",
         ("database/test_not_null.py", "maintenance/workspace/test_wide_kept.py"),
     ),
     Fault(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -241,6 +243,85 @@ def test_images_and_folders_keep_the_name(tmp_path: Path) -> None:
         assert (sorted(again["h"]), sorted(again["i"])) == ([(2,), (8,)], [(21,), (27,)])
         write_image(again, tmp_path / "image")
     assert sorted(read_image(tmp_path / "image")["h"]) == [(2,), (8,)]
+
+
+# -- generators ---------------------------------------------------------------
+
+
+def divisors(number: int) -> Iterator[int]:
+    for part in range(1, abs(number) + 1):
+        if number % part == 0:
+            yield part
+
+
+def elements(text: str) -> list[int | None]:
+    found: list[int | None] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["auto", "trace", "delta", "recompute"])
+def test_what_a_generator_gives_is_kept(strategy: str) -> None:
+    lftj.generator("own_divisors", divisors, ["int64"], "int64")
+    draw = Random(17)
+    ws = Workspace()
+    held = {(a, draw.randrange(40)) for a in range(20)}
+    ws.load("e", sorted(held), columns=["a", "b"])
+    ws.load("small", [(n,) for n in range(2, 7)], columns=["n"])
+    ws.install("part(a, d) <- e(a, b), d in own_divisors(b), small(d).", strategy)
+    ws.install(
+        "n[d] = count() <- e(_, b), d in own_divisors(b). odd(a) <- e(a, b), 3 in own_divisors(b).", strategy
+    )
+    for _ in range(12):
+        gone = draw.sample(sorted(held), min(len(held), 4))
+        come = [(draw.randrange(20), draw.randrange(40)) for _ in range(4)]
+        with ws.transaction() as tx:
+            tx.erase("e", gone)
+            tx.insert("e", come)
+        held = (held - set(gone)) | set(come)
+        parts = {(a, d) for a, b in held for d in range(1, b + 1) if b % d == 0}
+        assert set(ws["part"]) == {(a, d) for a, d in parts if 2 <= d < 7}
+        pairs = {(b, d) for _, b in held for d in range(1, b + 1) if b % d == 0}
+        assert dict(ws["n"]) == Counter(d for a, b in held for _, d in [p for p in pairs if p[0] == b])
+        assert set(ws["odd"]) == {(a,) for a, b in held if b and b % 3 == 0}
+    ws.verify()
+
+
+def test_elements_that_are_none_or_equal() -> None:
+    lftj.generator("own_elements", elements, ["string"], "int64")
+    assert rows('h(x) <- e(1, 2), x in own_elements("[3, null, 1, 3]").') == [(1,), (3,)]
+    assert rows('h(x) <- e(1, 2), x in own_elements("[]").') == []
+    lftj.generator("own_elements", elements, ["string"], "int64")  # again, as a cell that runs twice
+    with pytest.raises(FunctionError, match="another function 'own_elements' already"):
+        lftj.generator("own_elements", divisors, ["string"], "int64")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", "'own_elements' raised JSONDecodeError"),
+        ('["a"]', "'own_elements' raised Arrow"),
+        ("3", "'own_elements' raised TypeError: 'int' object is not iterable"),
+    ],
+)
+def test_a_generator_that_fails_names_the_row(text: str, message: str) -> None:
+    lftj.generator("own_elements", elements, ["string"], "int64")
+    with pytest.raises(FunctionError, match=message):
+        rows("h(x) <- e(1, 2), x in own_elements($text).", params={"text": text})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("own_x", 3, ["int64"], "int64"), "'own_x' needs a function, not int"),
+        (("own_x", divisors, ["int64"], pa.list_(pa.int64())), "an element of its result: columns of list"),
+        (("own_x", divisors, ["int64"], "integer"), "an element of its result: no type 'integer'"),
+        (("in", divisors, ["int64"], "int64"), "'in' is of the language"),
+    ],
+)
+def test_what_can_not_generate(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(FunctionError, match=message):
+        lftj.generator(*arguments)
+    assert not is_own("own_x")
 
 
 # -- what is refused ----------------------------------------------------------
