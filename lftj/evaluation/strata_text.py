@@ -43,6 +43,8 @@ def strata_boxes(
 
 def strata_text(boxes: Sequence[Box]) -> str:
     """A relation per line, each head with what its rules read; a recursive one behind ``<-*``."""
+    if not boxes:
+        return "strata\n  no rules"
     rows = []
     for box in boxes:
         arrow = "<-*" if box.recursive else "<-"

@@ -82,7 +82,7 @@ def _links(boxes: Sequence[Box]) -> dict[Link, list[Slot]]:
 
 
 def _slots(boxes: Sequence[Box], links: Mapping[Link, list[Slot]]) -> list[list[Slot]]:
-    layers: list[dict[Slot, None]] = [{} for _ in range(1 + max(box.layer for box in boxes))]
+    layers: list[dict[Slot, None]] = [{} for _ in range(1 + max((box.layer for box in boxes), default=-1))]
     for box in boxes:
         layers[box.layer][box.name, "", box.layer] = None
     for way in links.values():
