@@ -142,6 +142,8 @@ def explain_strata(strata: Strata, versions: Mapping[str, RelationVersion]) -> S
 
     def about(name: str) -> str:
         rows = counted(versions[name].n_rows, "row")
+        if name in heads and heads[name].is_beside:
+            return f"{heads[name].strategy}, a column of {heads[name].shown_name}"
         n_indices = len(versions[name].index_keys)
         rows += f", {n_indices} indices" if n_indices > 1 else ""
         if name in strata.grown:

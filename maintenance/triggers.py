@@ -37,7 +37,7 @@ from maintenance.explanation import hidden_below
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.nearest_body import NearestBody
 from maintenance.heads.rule_body import RuleBody
-from maintenance.heads.rule_source import RuleSource
+from maintenance.heads.rule_source import RuleSource, SideBySideSource
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.range_sums import RangeSums
@@ -109,6 +109,8 @@ def _statements(head: MaintainedHead, trigger: _Trigger) -> Iterator[str]:
             yield f"{head.name}: as {head.strategy} does it, not by terms"
             return
         own, bodies = source.searched
+        if isinstance(source, SideBySideSource):
+            yield _anew(own, source.rule.bodies[0], trigger)
         for body in bodies:
             if isinstance(body, NearestBody):
                 yield from _of_nearest(own, body.nearest.join, trigger)

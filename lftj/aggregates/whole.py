@@ -53,7 +53,7 @@ from lftj.storage.sorting import first_rows_of_equal
 from lftj.storage.zset import Weighted
 from lftj.values.domain import NULL_CODE
 from lftj.values.lists import array_of_lists
-from lftj.values.names import QUANTILES, RANKED, REACHED, VARIANCES
+from lftj.values.names import DISTINCT_COUNT, QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 
 _STRING_BYTES = 2**31 - 1  # what the offsets of an Arrow string array can count
@@ -138,7 +138,7 @@ def grouped(
     assert isinstance(head.value, Aggregate)
     n_keys = len(head.variables)
     columns = list(columns)
-    if head.value.function not in ("count", "sum", "avg"):
+    if head.value.function not in ("count", "sum", "avg", DISTINCT_COUNT):
         arguments = [types[name] for name in argument_names(head.value)]
         if not all(type_.domain.ordered for type_ in arguments):
             # Only now: a dictionary that grows between batches changes the places of its values.
@@ -162,6 +162,8 @@ def aggregated(groups: Groups) -> tuple[list[np.ndarray], pa.Array]:
     function = call.function
     if function == "count":
         return groups.keys, pa.array(groups.counts(), declared.arrow)
+    if function == DISTINCT_COUNT:
+        return groups.keys, pa.array(groups.known_rows(), declared.arrow)
     type_ = groups.types[argument_names(call)[-1]]
     if function == "sum":
         values = _sum(groups, type_)
@@ -194,7 +196,7 @@ def argument_names(call: Aggregate) -> list[str]:
     if call.function == "count":
         return []
     names = [term.name for term in call.arguments if isinstance(term, Variable)]
-    if call.function in QUANTILES:
+    if call.function in QUANTILES or not names:
         return names
     return [*names[1:], names[0]]  # concat(s, o1, o2) is ordered by o1, o2 and then s
 
@@ -222,6 +224,15 @@ class Groups(GroupNames):
     def counts(self) -> np.ndarray:
         """Assignments per group."""
         return np.add.reduceat(self.weights, self.offsets[:-1])
+
+    def known_rows(self) -> np.ndarray:
+        """Distinct rows per group in which no argument is NULL."""
+        assert isinstance(self.head.value, Aggregate)
+        known = np.ones(len(self.weights), np.int64)
+        for name, codes in zip(argument_names(self.head.value), self.arguments, strict=True):
+            if self.types[name].domain.keeps_null:
+                known &= codes != NULL_CODE
+        return np.add.reduceat(known, self.offsets[:-1])
 
 
 # -- sum and avg ------------------------------------------------------------

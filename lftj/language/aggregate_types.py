@@ -15,7 +15,7 @@ from lftj.language.body import Body
 from lftj.language.syntax import Aggregate, Head, Variable
 from lftj.values.kinds import kind, literal_type, plain_type
 from lftj.values.literals import NULL, TypedValue
-from lftj.values.names import AGGREGATES, QUANTILES, RANKED, REACHED, VARIANCES
+from lftj.values.names import AGGREGATES, DISTINCT_COUNT, QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.spelling import literal as spelled_literal
 
 _OF_TYPE_OF_VALUE = ("min", "max", "any_value", "mode", *RANKED, *QUANTILES, *REACHED)
@@ -46,6 +46,8 @@ def wanted_arguments(call: Aggregate) -> str:
             return ""
         name = call.arguments[0].name if isinstance(call.arguments[0], Variable) else "v"
         return f"no argument: it counts assignments; write count(if {name} is not null)"
+    if function == DISTINCT_COUNT:
+        return ""
     if function in _TEXTS:
         example = f'{function}(s, ", ", o)'
         return "" if given else f"a string, a separator and order variables: {example}"

@@ -66,7 +66,7 @@ from lftj.process import debug
 from lftj.values.domains import Domains
 from lftj.values.functions import FUNCTIONS
 from lftj.values.kinds import common_type, kind, plain_type
-from lftj.values.names import AGGREGATES, QUANTILES
+from lftj.values.names import AGGREGATES, DISTINCT_COUNT, QUANTILES
 from lftj.values.schema import Column, ColumnType, Schema, copy_column
 
 
@@ -447,7 +447,7 @@ class _Checker:
                 return window_type(term, body.types, self._domains)
             except TypeClashError as error:
                 raise error_at(TypeClashError, self._text, error.span or term.span, str(error)) from None
-        if term.function == "count":
+        if term.function in ("count", DISTINCT_COUNT):
             return ColumnType(self._domains.of(pa.int64()), pa.int64())
         argument = term.arguments[0]
         assert isinstance(argument, Variable)

@@ -67,6 +67,7 @@ from lftj.language.syntax import (
 )
 from lftj.values.kinds import kind
 from lftj.values.literals import NULL
+from lftj.values.names import DISTINCT_COUNT
 from lftj.values.schema import ColumnType
 
 _OTHER_NAMES = {"bool_and": "min", "bool_or": "max", "any_value": "min", "string_agg": "concat"}
@@ -102,6 +103,7 @@ class Composition:
         return None if rules == self._program.rules else replace(self._program, rules=rules)
 
     def _apart(self, number: int, rule: Rule) -> Iterator[Rule]:
+        rule = self._counting_in_place(number, rule)
         spans = ((rule.span[0] + more, rule.span[1]) for more in itertools.count(1))
         first, others = _Draft(rule.body), []
         for place, head in enumerate(rule.heads):
@@ -117,6 +119,16 @@ class Composition:
         for draft in others:
             yield draft.rule(next(spans), rule.written or rule.span)
 
+    def _counting_in_place(self, number: int, rule: Rule) -> Rule:
+        """The rule, counts of distinct values found among the assignments where these are listed anyway."""
+        calls = [call for head in rule.heads for call in head.aggregates]
+        joins = any(len(body.atoms) > 1 for body in self._bodies[number])
+        if not any(call.counts_distinct for call in calls) or (
+            joins and all(call.distinct and call.function not in _OF_SETS for call in calls)
+        ):
+            return rule
+        return replace(rule, heads=tuple(self._named(head, _counting(head)) for head in rule.heads))
+
     def _named(self, head: Head, made: Head) -> Head:
         """What is made of a head, with the columns called as it says, where it says that for all rules."""
         if self._first_heads[head.relation] is not head:
@@ -125,6 +137,8 @@ class Composition:
 
     def _nullable(self, number: int, call: Aggregate) -> tuple[str, ...]:
         """What may be NULL and then leaves out assignments of a call."""
+        if call.function == DISTINCT_COUNT:
+            return ()
         bodies = self._bodies[number]
         return tuple(sorted(n for n in set(call.skips) if any(body.types[n].nullable for body in bodies)))
 
@@ -351,6 +365,20 @@ def _is_composed(call: Aggregate) -> bool:
         or call.function in _JOINED
         or (call.distinct and call.function not in _OF_SETS)
     )
+
+
+def _counting(head: Head) -> Head:
+    """A head whose counts of distinct values are aggregates of the assignments."""
+
+    def counting(column: Variable | Aggregate) -> Variable | Aggregate:
+        if not isinstance(column, Aggregate) or not column.counts_distinct:
+            return column
+        arguments = tuple(one for one in column.arguments if isinstance(one, Variable))
+        written = column.written or f"count(distinct {', '.join(one.name for one in arguments)})"
+        return Aggregate(DISTINCT_COUNT, arguments, column.span, default=column.default, written=written)
+
+    value = None if head.value is None else counting(head.value)
+    return replace(head, terms=tuple(map(counting, head.terms)), value=value)
 
 
 def _renamed(head: Head) -> Head:

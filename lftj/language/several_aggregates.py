@@ -112,7 +112,7 @@ class Separation:
         for term in type_of:
             if isinstance(term, Aggregate):
                 taken = {variable.name for variable in (*keys, *values.values())}
-                values[term] = Variable(_free_name(term.function, taken), term.span)
+                values[term] = Variable(_free_name(term.name, taken), term.span)
         auxiliary, atoms = [], []
         for call, value in values.items():
             columns = tuple(Column(term.name, type_of[term]) for term in keys)

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from lftj.values.literals import NULL, Value
+from lftj.values.names import DISTINCT_COUNT
 from lftj.values.operators import NULL_SAFE
 
 Span = tuple[int, int]
@@ -159,7 +160,7 @@ class Aggregate:
     in its place (:mod:`lftj.language.filtered_aggregates`, :mod:`lftj.language.composed_aggregates`).
     """
 
-    function: str  # one of lftj.values.names.AGGREGATES, or registered
+    function: str  # one of lftj.values.names.AGGREGATES, or registered; DISTINCT_COUNT
     arguments: tuple[Variable | Constant, ...] = ()
     span: Span = _span()
     distinct: bool = False
@@ -171,6 +172,11 @@ class Aggregate:
         """The variables whose NULL leaves an assignment out; a list keeps the NULLs among its elements."""
         read = self.arguments[1:] if self.function == "list" else self.arguments
         return tuple(one.name for one in read if isinstance(one, Variable))
+
+    @property
+    def counts_distinct(self) -> bool:
+        """Whether it is a count of distinct values, as written or as evaluated."""
+        return self.function == DISTINCT_COUNT or (self.distinct and self.function == "count")
 
     @property
     def name(self) -> str:
@@ -313,7 +319,7 @@ def aggregated_variables(heads: Iterable[Head]) -> frozenset[str]:
     A count of distinct values is 0 of nothing; several aggregates skip NULL each for itself.
     """
     values = (head.value for head in heads if isinstance(head.value, Aggregate))
-    calls = (call for call in values if not (call.distinct and call.function == "count"))
+    calls = (call for call in values if not call.counts_distinct)
     return frozenset(name for call in calls for name in call.skips)
 
 

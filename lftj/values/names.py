@@ -41,6 +41,9 @@ AGGREGATES = (
 )
 """The aggregates of the rule language itself."""
 
+DISTINCT_COUNT = "count distinct"
+"""What ``count(distinct v)`` is called where assignments are counted, and no rows of a set of values."""
+
 
 FRAMED = ("count", "sum", "avg", "min", "max", "first", "last", "nth")
 """Windows that read the rows of a frame."""

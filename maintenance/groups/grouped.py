@@ -27,7 +27,7 @@ and the accumulator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,12 +41,13 @@ from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
-from lftj.storage.signed_rows import Columns, net_rows, row_order
-from lftj.values.names import VARIANCES
+from lftj.storage.signed_rows import Columns, net_rows, row_order, table_of
+from lftj.values.names import DISTINCT_COUNT, VARIANCES
 from lftj.values.schema import ColumnType
 from maintenance.changes.timed_change import running, starts_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import find_groups
+from maintenance.groups.distinct_counts import DistinctCounts
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.staged import Staged
@@ -56,7 +57,7 @@ _MOST_ASSIGNMENTS = 2.0**62
 
 
 def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accumulator | None:
-    """The accumulator of a head of sums or variances; None for ``count``, ValueError for other functions.
+    """The accumulator of a head that needs no order; None for ``count``.  ValueError for other functions.
 
     ``types``: of every variable that the head has as a key or an argument.
     """
@@ -64,12 +65,14 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
         raise ValueError(f"head {head.relation} has no aggregate")
     if head.value.function == "count":
         return None
+    if head.value.function == DISTINCT_COUNT:
+        return DistinctCounts(head, types)
     if head.value.function in ("sum", "avg", *VARIANCES):
         return WholeSums(head, types) if exact_sums(head, types).is_whole else GroupSums(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """What ``keep`` publishes."""
 
     slots: np.ndarray
@@ -79,7 +82,200 @@ class _Step(NamedTuple):
     n_assignments: int
 
 
-class GroupedAggregate(Staged):
+class Opened(NamedTuple):
+    """The groups of a step, and how many groups and assignments there are behind it."""
+
+    keys: np.ndarray  # int64 (keys, groups), sorted
+    offsets: np.ndarray
+    slots: np.ndarray
+    before: np.ndarray  # assignments of each group
+    after: np.ndarray
+    n_groups: int
+    n_assignments: int
+
+
+class GroupTable(Staged):
+    """Groups under changes: of each the number of its assignments, and what was published last."""
+
+    def __init__(self, n_keys: int, accumulators: Sequence[Accumulator | None], values: np.ndarray) -> None:
+        """``values``: of no slot: (0,), or (0, aggregates) where there are several."""
+        self._n_keys = n_keys
+        self._accumulators = tuple(accumulators)
+        self._table = RowTable(n_keys)  # a group's slot is the number of its keys
+        self._counts = np.zeros(0, np.int64)  # by slot, as are the values
+        self._values = values
+        self._n_assignments = 0
+        self._staged: Step | None = None
+        self._is_building = False
+        self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
+        self.n_groups = 0
+
+    @property
+    def parts(self) -> tuple[Staged, ...]:
+        return tuple(one for one in self._accumulators if one is not None)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken, room for growth included."""
+        accumulators = sum(one.nbytes for one in self._accumulators if one is not None)
+        return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulators
+
+    def rows(self) -> list[np.ndarray]:
+        """The published groups and their values: columns (keys, value codes), sorted.  O(n log n)."""
+        published = np.flatnonzero(self._counts[: self._table.n_rows] > 0)
+        columns = [column[published] for column in (*self._table.rows(), *np.atleast_2d(self._values.T))]
+        order = np.lexsort(columns[::-1])
+        return [column[order] for column in columns]
+
+    @wraps_around
+    def _opened(self, rows: np.ndarray, weights: np.ndarray) -> Opened:
+        """The groups of sorted rows, keys first; those that are new get slots."""
+        table = self._table
+        while True:
+            keys, offsets, groups, n_came, n_more = _open_groups(
+                rows, weights, self._n_keys, table.arrays, self._counts
+            )
+            if len(groups):
+                break
+            table.make_room()
+        self._reserve()
+        slots, before, after = groups
+        n_groups, n_assignments = self.n_groups + n_came, self._n_assignments + n_more
+        return Opened(keys, offsets, slots, before, after, n_groups, n_assignments)
+
+    def _kept_order(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """The keys of all groups of the table, sorted, and their slots."""
+        slots = row_order(self._table.rows()) if self._n_keys else np.arange(self._table.n_rows)
+        return [column[slots] for column in self._table.rows()], slots
+
+    def _stage_nothing(self) -> None:
+        none = np.empty(0, np.int64)
+        self._staged = Step(none, none, self._values[:0], self.n_groups, self._n_assignments)
+
+    def _slots_of(self, keys: Columns, n: int) -> np.ndarray:
+        """The slots of ``n`` groups; those that are new get some behind all others, which are not taken."""
+        try:
+            slots = self._table.find_or_add(table_of(keys, n))
+            self._reserve()
+            return slots
+        finally:
+            self._table.truncate(self._n_slots)
+
+    def _timed(
+        self, keys: Columns, times: np.ndarray, weights: np.ndarray, amounts: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Columns of keys and values that come and go, with their times and signs.
+
+        ``amounts``: of each aggregate, by how much a row changes its value.
+        """
+        n_keys = self._n_keys
+        rows = np.array([*keys, times])
+        order = row_order(rows)
+        rows = np.ascontiguousarray(rows[:, order])
+        if not len(order):
+            return [times[:0]] * (n_keys + len(amounts)), times[:0], times[:0]
+        starts = starts_of(rows)[:-1]  # of what a group gets at one time
+        *groups, times = rows[:, starts]
+        offsets = starts_of(np.ascontiguousarray(rows[:n_keys, starts]))
+        slots = self._slots_of(rows[:n_keys, starts[offsets[:-1]]], len(offsets) - 1)
+        counts = self._counts[slots]
+        before, after = running(offsets, counts, np.add.reduceat(weights[order], starts))
+        assert after.min() >= 0, "an assignment went that had not been there"
+        stays, old, new = (before > 0) & (after > 0), [], []
+        for published, changes in zip(np.atleast_2d(self._values[slots].T), amounts, strict=True):
+            first = np.where(counts > 0, published, 0)
+            was, is_ = running(offsets, first, np.add.reduceat(changes[order], starts))
+            stays &= was == is_
+            old.append(was)
+            new.append(is_)
+        went, came = (before > 0) & ~stays, (after > 0) & ~stays
+        found = [np.append(column[went], column[came]) for column in (*groups, times)]
+        values = [np.append(was[went], is_[came]) for was, is_ in zip(old, new, strict=True)]
+        signs = np.repeat((-1, 1), (np.count_nonzero(went), np.count_nonzero(came)))
+        return [*found[:-1], *values], found[-1], signs
+
+    def _amounts(
+        self, number: int, head: CheckedHead, columns: Columns, times: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """By how much signed rows, of keys and arguments, change the value of an aggregate, that of a head.
+
+        Raises RangeError where a value may not fit 64 bits on the way.
+        """
+        accumulator = self._accumulators[number]
+        if accumulator is None:
+            return weights
+        if isinstance(accumulator, DistinctCounts):
+            slots = self._slots_of(columns[: self._n_keys], len(times))
+            return accumulator.crossings(slots, columns[self._n_keys :], times, weights)
+        published = np.atleast_2d(self._values.T)[number]
+        largest = float(np.abs(published.astype(np.float64)).max(initial=0.0))
+        amounts = np.abs(columns[-1].astype(np.float64)) * np.abs(weights.astype(np.float64))
+        if largest + float(amounts.sum()) >= _MOST_ASSIGNMENTS:
+            raise RangeError(f"{shown_name(head.relation)}: a sum may not fit 64 bits on the way")
+        return weights * columns[-1]
+
+    def _keep_own(self) -> None:
+        self._is_building = False
+        staged = self._staged
+        if staged is None:
+            return
+        self._counts[staged.slots] = staged.counts
+        self._values[staged.slots] = staged.values
+        self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
+        self._n_slots = self._table.n_rows
+        self._staged = None
+
+    def _drop_own(self) -> None:
+        self._table.truncate(self._n_slots)
+        if self._is_building:
+            self._counts[:], self._n_assignments = 0, 0
+            self._is_building = False
+        self._staged = None
+
+    def tidy(self) -> None:
+        """Free the slots of groups that are gone, when they are the most of 1,024 or more.
+
+        Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
+        """
+        assert self._staged is None
+        n_slots = self._table.n_rows
+        if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
+            return
+        kept = np.flatnonzero(self._counts[:n_slots])
+        accumulators = tuple(one and one.remapped(kept) for one in self._accumulators)
+        tidied = self._table.compacted(kept), self._counts[kept], self._values[kept], accumulators, len(kept)
+        self._table, self._counts, self._values, self._accumulators, self._n_slots = tidied
+
+    def _check_own(self) -> None:
+        self._table.check_invariants()
+        n_slots = self._table.n_rows
+        assert len(self._counts) == len(self._values)
+        assert (self._counts >= 0).all()
+        assert self._n_slots == n_slots or self._staged is not None
+        assert not self._counts[self._n_slots :].any(), "a slot beyond the table counts something"
+        assert self.n_groups == np.count_nonzero(self._counts)
+        assert self._n_assignments == int(self._counts.sum())
+
+    def _guard(self, weights: np.ndarray, head: CheckedHead) -> None:
+        """See to it that no sum of weights wraps."""
+        if self._n_assignments + float(np.abs(weights.astype(np.float64)).sum()) >= _MOST_ASSIGNMENTS:
+            assert isinstance(head.value, Aggregate)
+            raise RangeError(
+                f"{shown_name(head.relation)} = {spelled_call(head.value)}:"
+                " there are more than 2**62 assignments: their number may not fit int64"
+            )
+
+    def _reserve(self) -> None:
+        """Counts of 0 for the slots that are new."""
+        missing = self._table.n_rows - len(self._counts)
+        if missing > 0:
+            room = max(missing, len(self._counts))
+            values = np.zeros((room, *self._values.shape[1:]), np.int64)
+            values = np.concatenate([self._values, values])
+            self._counts, self._values = np.append(self._counts, np.zeros(room, np.int64)), values
+
+
+class GroupedAggregate(GroupTable):
     """The groups and values of one aggregate head under changes.
 
     >>> import pyarrow as pa
@@ -105,35 +301,13 @@ class GroupedAggregate(Staged):
     ) -> None:
         """``accumulator``: of the head's function, new; None for ``count``."""
         assert isinstance(head.value, Aggregate)
+        super().__init__(len(head.variables), [accumulator], np.zeros(0, np.int64))
         self._head = head
         self._types = types
-        self._n_keys = len(head.variables)
-        self._accumulator = accumulator
-        self._table = RowTable(self._n_keys)  # a group's slot is the number of its keys
-        self._counts = np.zeros(0, np.int64)  # by slot, as are the values
-        self._values = np.zeros(0, np.int64)
-        self._n_assignments = 0
-        self._staged: _Step | None = None
-        self._is_building = False
-        self._n_slots = 0  # of the table, those that were kept: what it has beyond them is staged
-        self.n_groups = 0
 
     @property
-    def parts(self) -> tuple[Staged, ...]:
-        return () if self._accumulator is None else (self._accumulator,)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory taken, room for growth included."""
-        accumulator = self._accumulator.nbytes if self._accumulator else 0
-        return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulator
-
-    def rows(self) -> list[np.ndarray]:
-        """The published groups and their values: columns (keys, value code), sorted.  O(n log n)."""
-        published = np.flatnonzero(self._counts[: self._table.n_rows] > 0)
-        columns = [column[published] for column in (*self._table.rows(), self._values)]
-        order = np.lexsort(columns[::-1])
-        return [column[order] for column in columns]
+    def _accumulator(self) -> Accumulator | None:
+        return self._accumulators[0]
 
     def stage(
         self, columns: Columns, weights: np.ndarray, are_unscaled: bool = False
@@ -150,19 +324,17 @@ class GroupedAggregate(Staged):
         try:
             found = self._found(columns, weights, are_unscaled)
             if found is None:
+                self._stage_nothing()
                 none = np.empty(0, np.int64)
-                self._staged = _Step(none, none, none, self.n_groups, self._n_assignments)
                 return [none] * (self._n_keys + 1), none
-            rows, before, n_came, n_more = found
+            rows, groups = found
             values = rows.counts if self._accumulator is None else self._accumulator.stage(rows)
             self._head.schema.columns[-1].type.domain.claim(values)
         except BaseException:
             self.drop()
             raise
-        self._staged = _Step(
-            rows.slots, rows.counts, values, self.n_groups + n_came, self._n_assignments + n_more
-        )
-        return _difference(rows.keys, rows.slots, self._values, before, rows.counts, values)
+        self._staged = Step(rows.slots, rows.counts, values, groups.n_groups, groups.n_assignments)
+        return _difference(rows.keys, rows.slots, self._values, groups.before, rows.counts, values)
 
     def add(self, columns: Columns, weights: np.ndarray, are_unscaled: bool = False) -> None:
         """Take some of the assignments that there are when nothing was kept yet; then :meth:`built`.
@@ -174,67 +346,48 @@ class GroupedAggregate(Staged):
         found = self._found(columns, weights, are_unscaled)
         if found is None:
             return
-        rows, _, _, n_more = found
+        rows, groups = found
         if self._accumulator is not None:
             self._accumulator.add(rows)
         self._counts[rows.slots] = rows.counts
-        self._n_assignments += n_more
+        self._n_assignments = groups.n_assignments
 
     def built(self) -> tuple[list[np.ndarray], np.ndarray]:
         """The head's change by all that was added, as :meth:`stage` gives it; it is kept or dropped alike."""
-        n_groups = self._table.n_rows
-        slots = row_order(self._table.rows()) if self._n_keys else np.arange(n_groups)
-        keys, counts = [column[slots] for column in self._table.rows()], self._counts[slots]
+        keys, slots = self._kept_order()
+        counts = self._counts[slots]
         try:
             values = counts
-            if self._accumulator is not None and n_groups:
+            if self._accumulator is not None and len(slots):
                 values = self._accumulator.values(keys, slots, counts)
                 self._head.schema.columns[-1].type.domain.claim(values)
         except BaseException:
             self.drop()
             raise
-        self._staged = _Step(slots, counts, values, n_groups, self._n_assignments)
-        return [*keys, values], np.ones(n_groups, np.int64)
+        self._staged = Step(slots, counts, values, len(slots), self._n_assignments)
+        return [*keys, values], np.ones(len(slots), np.int64)
 
-    @wraps_around
     def _found(
         self, columns: Columns, weights: np.ndarray, are_unscaled: bool
-    ) -> tuple[GroupRows, np.ndarray, int, int] | None:
-        """Signed assignments by group, and the groups' counts before them; None where they cancel.
-
-        Also by how many there are more groups then, and more assignments.
-        """
+    ) -> tuple[GroupRows, Opened] | None:
+        """Signed assignments by group, and the groups; None where they cancel."""
         weights = np.ascontiguousarray(weights, np.int64)
-        self._guard(weights)
+        self._guard(weights, self._head)
         rows, weights = net_rows(columns, weights)
         if not len(weights):
             return None
-        table = self._table
-        while True:
-            keys, offsets, groups, n_came, n_more = _open_groups(
-                rows, weights, self._n_keys, table.arrays, self._counts
-            )
-            if len(groups):
-                break
-            table.make_room()
-        self._reserve()
-        slots, before, after = groups
+        groups = self._opened(rows, weights)
         arguments = rows[self._n_keys :]
-        return (
-            GroupRows(keys, slots, after, offsets, arguments, weights, table.n_rows, are_unscaled),
-            before,
-            n_came,
-            n_more,
-        )
+        found = GroupRows(
+            groups.keys, groups.slots, groups.after, groups.offsets, arguments, weights, self._table.n_rows,
+            are_unscaled,
+        )  # fmt: skip
+        return found, groups
 
     @property
     def timed_refusal(self) -> str | None:
         """Why :meth:`timed_step` can't be had, if so."""
-        accumulator = self._accumulator
-        if accumulator is None or isinstance(accumulator, WholeSums):
-            return None
-        assert isinstance(self._head.value, Aggregate)
-        return f"{self._head.value.function}, other than count and sums of whole numbers"
+        return timed_refusal_of(self._head, self._accumulator)
 
     def timed_step(
         self, columns: Columns, times: np.ndarray, weights: np.ndarray
@@ -244,104 +397,17 @@ class GroupedAggregate(Staged):
         Arguments as for :meth:`stage`, with the time of each row.  Nothing is staged.  Raises RangeError
         where a value may not fit 64 bits on the way.
         """
-        self._guard(weights)
-        n_keys = self._n_keys
-        amounts = weights
-        if self._accumulator is not None:
-            self._guard_sum(columns[-1], weights)
-            amounts = weights * columns[-1]
-        rows = np.array([*columns[:n_keys], times])
-        order = row_order(rows)
-        rows = np.ascontiguousarray(rows[:, order])
-        if not len(order):
-            return [times[:0]] * (n_keys + 1), times[:0], times[:0]
-        starts = starts_of(rows)[:-1]  # of what a group gets at one time
-        *keys, times = rows[:, starts]
-        offsets = starts_of(np.ascontiguousarray(rows[:n_keys, starts]))
-        counts, values = self._published(rows[:n_keys, starts[offsets[:-1]]])
-        before, after = running(offsets, counts, np.add.reduceat(weights[order], starts))
-        assert after.min() >= 0, "an assignment went that had not been there"
-        old, new = running(offsets, values, np.add.reduceat(amounts[order], starts))
-        stays = (before > 0) & (after > 0) & (old == new)
-        went, came = (before > 0) & ~stays, (after > 0) & ~stays
-        found = [np.append(key[went], key[came]) for key in (*keys, times)]
-        signs = np.repeat((-1, 1), (np.count_nonzero(went), np.count_nonzero(came)))
-        return [*found[:-1], np.append(old[went], new[came])], found[-1], signs
+        self._guard(weights, self._head)
+        amounts = self._amounts(0, self._head, columns, times, weights)
+        return self._timed(columns[: self._n_keys], times, weights, [amounts])
 
-    def _published(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and values of groups, 0 for those that are not there; no slot is taken."""
-        try:
-            slots = self._table.find_or_add(keys)
-            self._reserve()
-            counts = self._counts[slots]
-            return counts, np.where(counts > 0, self._values[slots], 0)
-        finally:
-            self._table.truncate(self._n_slots)
 
-    def _keep_own(self) -> None:
-        self._is_building = False
-        staged = self._staged
-        if staged is None:
-            return
-        _publish(self._counts, self._values, staged.slots, staged.counts, staged.values)
-        self.n_groups, self._n_assignments = staged.n_groups, staged.n_assignments
-        self._n_slots = self._table.n_rows
-        self._staged = None
-
-    def _drop_own(self) -> None:
-        self._table.truncate(self._n_slots)
-        if self._is_building:
-            self._counts[:], self._n_assignments = 0, 0
-            self._is_building = False
-        self._staged = None
-
-    def tidy(self) -> None:
-        """Free the slots of groups that are gone, when they are the most of 1,024 or more.
-
-        Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
-        """
-        assert self._staged is None
-        n_slots = self._table.n_rows
-        if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
-            return
-        kept = np.flatnonzero(self._counts[:n_slots])
-        accumulator = self._accumulator and self._accumulator.remapped(kept)
-        tidied = self._table.compacted(kept), self._counts[kept], self._values[kept], accumulator, len(kept)
-        self._table, self._counts, self._values, self._accumulator, self._n_slots = tidied
-
-    def _check_own(self) -> None:
-        self._table.check_invariants()
-        n_slots = self._table.n_rows
-        assert len(self._counts) == len(self._values)
-        assert (self._counts >= 0).all()
-        assert self._n_slots == n_slots or self._staged is not None
-        assert not self._counts[self._n_slots :].any(), "a slot beyond the table counts something"
-        assert self.n_groups == np.count_nonzero(self._counts)
-        assert self._n_assignments == int(self._counts.sum())
-
-    def _guard(self, weights: np.ndarray) -> None:
-        """See to it that no sum of weights wraps."""
-        if self._n_assignments + float(np.abs(weights.astype(np.float64)).sum()) >= _MOST_ASSIGNMENTS:
-            assert isinstance(self._head.value, Aggregate)
-            raise RangeError(
-                f"{shown_name(self._head.relation)} = {spelled_call(self._head.value)}:"
-                " there are more than 2**62 assignments: their number may not fit int64"
-            )
-
-    def _guard_sum(self, codes: np.ndarray, weights: np.ndarray) -> None:
-        """See to it that no sum of 64-bit codes wraps on the way."""
-        largest = float(np.abs(self._values.astype(np.float64)).max(initial=0.0))
-        amounts = np.abs(codes.astype(np.float64)) * np.abs(weights.astype(np.float64))
-        if largest + float(amounts.sum()) >= _MOST_ASSIGNMENTS:
-            raise RangeError(f"{shown_name(self._head.relation)}: a sum may not fit 64 bits on the way")
-
-    def _reserve(self) -> None:
-        """Counts of 0 for the slots that are new."""
-        missing = self._table.n_rows - len(self._counts)
-        if missing > 0:
-            room = np.zeros(max(missing, len(self._counts)), np.int64)
-            counts, values = np.append(self._counts, room), np.append(self._values, room)
-            self._counts, self._values = counts, values
+def timed_refusal_of(head: CheckedHead, accumulator: Accumulator | None) -> str | None:
+    """Why the values of a head can't be found through a batch, if so."""
+    if accumulator is None or isinstance(accumulator, WholeSums | DistinctCounts):
+        return None
+    assert isinstance(head.value, Aggregate)
+    return f"{head.value.function}, other than counts and sums of whole numbers"
 
 
 @kernel(makes_arrays=True)
@@ -369,14 +435,6 @@ def _open_groups(rows, weights, n_keys, table, counts):  # type: ignore[no-untyp
         n_came += np.int64(before + change > 0) - np.int64(before > 0)
         n_more += change
     return keys, offsets, groups, n_came, n_more
-
-
-@kernel
-def _publish(counts, values, slots, new_counts, new_values):  # type: ignore[no-untyped-def]
-    """Write what was staged.  counts, values: int64, by slot, written; the others: int64, by group."""
-    for group in range(len(slots)):
-        counts[slots[group]] = new_counts[group]
-        values[slots[group]] = new_values[group]
 
 
 @kernel(makes_arrays=True)

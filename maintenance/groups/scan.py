@@ -52,7 +52,7 @@ from lftj.storage.sorting import sort_distinct
 from lftj.storage.support import crossing
 from lftj.values.domain import Domain
 from lftj.values.floating import float_codes, floats_of_codes
-from lftj.values.names import AGGREGATES, ORDERED, QUANTILES, RANKED, REACHED, VARIANCES
+from lftj.values.names import AGGREGATES, DISTINCT_COUNT, ORDERED, QUANTILES, RANKED, REACHED, VARIANCES
 from lftj.values.schema import ColumnType
 from lftj.values.semigroup import semigroup
 from maintenance.groups.order_labels import SPACING, OrderLabels
@@ -63,13 +63,14 @@ from maintenance.staged_support import StagedSupport
 _FEW_ROWS = 64  # so many change any tree, however small
 _TREE_FRACTION = 4
 _NO_FUNCTION = nullcontext()
-_WITHOUT_TREE = ("count", "sum", "avg", *ORDERED)
+WITHOUT_ORDER = ("count", "sum", "avg", *VARIANCES, DISTINCT_COUNT)
+"""Aggregates that are found from signed rows in any order."""
 
 
 def scan_for(head: CheckedHead, types: Mapping[str, ColumnType], group_columns: int) -> GroupScan | GroupText:
-    """The intermediate of a head's aggregate; ValueError for one that needs no order: count, sum, avg."""
+    """The intermediate of a head's aggregate; ValueError for one that needs no order."""
     function = head.value.function if isinstance(head.value, Aggregate) else None
-    if function is None or function in ("count", "sum", "avg", *VARIANCES):
+    if function is None or function in WITHOUT_ORDER:
         raise ValueError(f"head {head.relation} has no aggregate that needs an order")
     kind = GroupText if function in ORDERED else GroupScan
     return kind(head, types, group_columns)
@@ -108,7 +109,7 @@ class GroupScan(Staged):
         They are those of the head's variables in their order where a user's function may have to be told
         which group it failed on.  ``spacing``: of order labels.
         """
-        if not isinstance(head.value, Aggregate) or head.value.function in (*_WITHOUT_TREE, *VARIANCES):
+        if not isinstance(head.value, Aggregate) or head.value.function in (*WITHOUT_ORDER, *ORDERED):
             raise ValueError(f"head {head.relation} has no minimum, maximum, rank, quantile or semigroup")
         call = head.value
         self._head = head

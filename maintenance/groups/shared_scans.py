@@ -32,11 +32,10 @@ from lftj.values.names import VARIANCES
 from lftj.values.row_values import RowValues
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
-from maintenance.groups.scan import GroupScan, scan_for
+from maintenance.groups.scan import WITHOUT_ORDER, GroupScan, scan_for
 from maintenance.groups.text import GroupText
 from maintenance.staged import Staged
 
-SUMMED = ("count", "sum", "avg", *VARIANCES)
 ORDERLESS = ("min", "max")
 
 
@@ -55,7 +54,7 @@ class Sharer:
         """What the head reads of the rows."""
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
         self._scale: int | None = None  # of the decimals that are added up
-        if head.value.function in SUMMED and self.arguments:
+        if head.value.function in ("sum", "avg", *VARIANCES):
             (argument,) = argument_names(head.value)
             type_ = rule.bodies[0].types[argument]
             self._scale = decimal_scale(type_) if type_.domain.name == "decimal" else None
@@ -78,7 +77,7 @@ class SharedScans(Staged):
 
     def accumulator(self, sharer: Sharer) -> Accumulator | None:
         """What makes a head's values; None for a count."""
-        if sharer.call.function in SUMMED:
+        if sharer.call.function in WITHOUT_ORDER:
             return accumulator_for(sharer.head, sharer.rule.bodies[0].types)
         return next(view for chain in self._chains if (view := chain.view(sharer)) is not None)
 
@@ -159,7 +158,7 @@ def _once(names: Sequence[str]) -> tuple[str, ...]:
 def _chains(sharers: Sequence[Sharer]) -> list[_Chain]:
     chains: list[_Chain] = []
     for sharer in sorted(sharers, key=lambda s: len(s.groups)):
-        if sharer.call.function in SUMMED:
+        if sharer.call.function in WITHOUT_ORDER:
             continue
         chain = next((chain for chain in chains if chain.takes(sharer)), None)
         if chain is None:

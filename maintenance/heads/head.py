@@ -37,7 +37,14 @@ from maintenance.heads.intermediate import Intermediates
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.maintained_body import one_by_one
 from maintenance.heads.recursive_source import KeptComponents, component_reads
-from maintenance.heads.rule_source import AggregateSource, ProjectedSource, RuleSource, SetSource
+from maintenance.heads.rule_source import (
+    AggregateSource,
+    BesideSource,
+    ProjectedSource,
+    RuleSource,
+    SetSource,
+    SideBySideSource,
+)
 from maintenance.heads.strategies import AUTO
 from maintenance.staged import Staged, StagedValue
 from maintenance.stats import RuleStats
@@ -81,7 +88,8 @@ class MaintainedHead(Staged):
         atoms = [a for rule, _ in self.rules for b in rule.bodies for a in (*b.atoms, *b.negations)]
         self.component = program.component_of(name)
         """The heads that it is stepped with; none, unless it depends on itself."""
-        self.reads = component_reads(program, self.component or (name,))
+        beside = intermediates.read_by(name)
+        self.reads = component_reads(program, self.component or (name,)) | beside
         self.read_columns = frozenset(
             (atom.relation, number)
             for atom in atoms
@@ -89,7 +97,7 @@ class MaintainedHead(Staged):
             if not isinstance(term, Wildcard)
         )
         """Columns that its rules read, by relation and number."""
-        self.reads_as_functions = frozenset(atom.relation for atom in atoms if atom.functional)
+        self.reads_as_functions = frozenset(a.relation for a in atoms if a.functional and not beside)
         self.keeping = keeping
         self.sources = self._planned(versions, intermediates, components)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
@@ -116,6 +124,9 @@ class MaintainedHead(Staged):
         relations = {read: versions[read] for read in self.reads}
         sources: list[HeadSource] = []
         for rule, head in self.rules:
+            if intermediates.joins(head):
+                sources.append(SideBySideSource(rule, *intermediates.joined(head)))
+                continue
             extremum = one_by_one(rule, head, self.keeping)
             if extremum is not None and not intermediates.shares(rule, head):
                 sources.append(SetSource(rule, head, relations, strategy, self.keeping, extremum))
@@ -123,11 +134,12 @@ class MaintainedHead(Staged):
             shared = intermediates.of(rule, head, relations, strategy)
             if shared is not None:
                 intermediate, sharer = shared
-                sources.append(
-                    AggregateSource(intermediate, sharer)
-                    if isinstance(sharer, Sharer)
-                    else ProjectedSource(intermediate, sharer)
-                )
+                if not isinstance(sharer, Sharer):
+                    sources.append(ProjectedSource(intermediate, sharer))
+                elif intermediates.is_beside(head):
+                    sources.append(BesideSource(intermediate, sharer))
+                else:
+                    sources.append(AggregateSource(intermediate, sharer))
             else:
                 kind = BagSource if self.schema.bag else WindowSource if head.windows else SetSource
                 sources.append(kind(rule, head, relations, strategy, self.keeping))
@@ -154,6 +166,11 @@ class MaintainedHead(Staged):
         """The wanted heads of its program, where it is kept for them alone."""
         wanted = self.program.wanted
         return () if wanted is None or shown_name(self.name) in wanted.results else wanted.results
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether its tuples are not there, but columns of the head that reads it."""
+        return any(isinstance(source, BesideSource) for source in self.sources)
 
     @property
     def strategy(self) -> str:

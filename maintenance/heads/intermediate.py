@@ -4,6 +4,10 @@ Heads that aggregate the same body, up to the names of its variables, step one s
 searches, and some of them one ordered tree of values (:mod:`maintenance.groups.shared_scans`).  Auxiliary
 heads that hold the distinct values of such a body, for other aggregates, are projections of its rows.
 
+The aggregates of one head are auxiliary heads of the same groups (:mod:`lftj.language.several_aggregates`).
+Those over one body are found *side by side*, by the head that joins them; then they have no rows of their
+own.  Counts and sums alone are not: each of them goes by the commit machine (:mod:`maintenance.machine`).
+
 Invariants
 
 1. The rows of ``build`` and of the steps that were kept add up to the assignments over the newest versions:
@@ -18,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from lftj.evaluation.wanted import common_variables
 from lftj.language.body import Body, CheckedHead, CheckedRule
 from lftj.language.expressions import text_of
-from lftj.language.several_aggregates import is_auxiliary
+from lftj.language.several_aggregates import is_auxiliary, joins_groups
 from lftj.language.syntax import Aggregate, Atom, Constant, Expression, Term, Variable
 from lftj.rewriting.merged_tests import merged_tests
 from lftj.rewriting.nearest_join import asked_extremum
@@ -32,6 +38,7 @@ from lftj.rewriting.summand import substituted
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.grouped import GroupedAggregate
+from maintenance.groups.joined_groups import JoinedGroups
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.maintained_body import maintained_body
@@ -56,6 +63,13 @@ class Projected:
 _NO_ROWS: Rows = ({}, np.empty(0, np.int64))
 
 
+class Join(NamedTuple):
+    """Aggregates that a head has side by side, and its columns, as JoinedGroups numbers them."""
+
+    sharers: tuple[Sharer, ...]
+    places: tuple[int, ...]
+
+
 class Intermediate(Staged):
     """The maintained assignments of a rule's bodies, and the ordered trees over them."""
 
@@ -67,10 +81,12 @@ class Intermediate(Staged):
         strategy: BodyStrategy,
         keeping: Keeping,
         wanted: Sequence[str] = (),
+        joins: Mapping[str, Join] = MappingProxyType({}),
     ) -> None:
         """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning.
 
-        ``wanted``: variables that are read beside those of sharers.
+        ``wanted``: variables that are read beside those of sharers.  ``joins``: by head, of sharers that it
+        has side by side.
         """
         if strategy.fetches:
             rule = replace(rule, bodies=merged_tests(rule.bodies))
@@ -101,11 +117,17 @@ class Intermediate(Staged):
         self._support = StagedSupport(len(types), types) if several else None
         aggregates = [sharer for sharer in sharers if isinstance(sharer, Sharer)]
         self._scans = SharedScans(aggregates)
+        beside = {sharer for join in joins.values() for sharer in join.sharers}
         self._groups = {
             sharer: GroupedAggregate(
                 sharer.head, sharer.rule.bodies[0].types, self._scans.accumulator(sharer)
             )
             for sharer in aggregates
+            if sharer not in beside
+        }
+        self._joined = {
+            head: JoinedGroups(join.sharers, list(map(self._scans.accumulator, join.sharers)), join.places)
+            for head, join in joins.items()
         }
         self._counts: dict[Projected, Weighted] = {}  # how often each tuple is found, of a build
         self._round: object = None
@@ -119,6 +141,10 @@ class Intermediate(Staged):
     def groups(self, sharer: Sharer) -> GroupedAggregate:
         """A head's groups, which a build fills; the head stages, keeps and drops them."""
         return self._groups[sharer]
+
+    def joined(self, head: str) -> JoinedGroups:
+        """The groups of a head that has sharers side by side; as :meth:`groups`."""
+        return self._joined[head]
 
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""
@@ -137,6 +163,8 @@ class Intermediate(Staged):
             for sharer, groups in self._groups.items():
                 columns, are_unscaled = sharer.columns(rows)
                 groups.add(columns, weights, are_unscaled)
+            for joined in self._joined.values():
+                joined.add(rows, weights)
 
     def counted(self, sharer: Projected) -> Tuples:
         """The tuples of a projection that was built, once, and how often the assignments give each."""
@@ -199,6 +227,7 @@ class Intermediate(Staged):
         if isinstance(sharer, Sharer):
             self._scans.leave(sharer)
             self._groups.pop(sharer, None)
+            self._joined = {head: one for head, one in self._joined.items() if sharer not in one.sharers}
         self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
 
     def _check_own(self) -> None:
@@ -231,6 +260,43 @@ class Intermediates:
                 key, names = self._key(rule, head)
                 if key in self._sharers:
                     self._sharers[key].append(Projected(rule, head, self._own(key, names)))
+        self._joins = {head.relation: join for rule, head in heads if (join := self._join(rule)) is not None}
+        self._beside = {one.head.relation for join in self._joins.values() for one in join.sharers}
+
+    def _join(self, rule: CheckedRule) -> Join | None:
+        """What the head of a joining rule has side by side; None where its parts stay heads of their own."""
+        if not joins_groups(rule):
+            return None
+        (head,), (body,) = rule.heads, rule.bodies
+        found = {one.head.relation: one for each in self._sharers.values() for one in each}
+        sharers = [found.get(relation) for relation in body.relations]
+        aggregates = [one for one in sharers if isinstance(one, Sharer)]
+        keys = {self._key(one.rule, one.head)[0] for one in aggregates}
+        by_machine = all(one.call.function in ("count", "sum") for one in aggregates)
+        if len(aggregates) < len(sharers) or len(sharers) < 2 or len(keys) > 1 or by_machine:
+            return None
+        terms = [[term.name for term in atom.terms if isinstance(term, Variable)] for atom in body.atoms]
+        names = [*terms[0][:-1], *(own[-1] for own in terms)]
+        return Join(tuple(aggregates), tuple(names.index(name) for name in head.columns))
+
+    def joins(self, head: CheckedHead) -> bool:
+        """Whether a head has its aggregates side by side."""
+        return head.relation in self._joins
+
+    def is_beside(self, head: CheckedHead) -> bool:
+        """Whether a head is one of several aggregates that another has side by side."""
+        return head.relation in self._beside
+
+    def read_by(self, name: str) -> frozenset[str]:
+        """What the bodies read whose aggregates a head has side by side."""
+        sharers = self._joins[name].sharers if name in self._joins else ()
+        return frozenset(read for one in sharers for body in one.rule.bodies for read in body.relations)
+
+    def joined(self, head: CheckedHead) -> tuple[Intermediate, JoinedGroups]:
+        """The intermediate and the groups of a head that has its aggregates side by side."""
+        first = self._joins[head.relation].sharers[0]
+        intermediate = self._made[self._key(first.rule, first.head)[0]]
+        return intermediate, intermediate.joined(head.relation)
 
     def _own(self, key: object, names: Mapping[str, str]) -> dict[str, str]:
         """What the rule that is evaluated calls the variables of one that is as it is."""
@@ -259,8 +325,9 @@ class Intermediates:
         if sharer is None:
             return None
         if key not in self._made:
+            joins = {name: join for name, join in self._joins.items() if join.sharers[0] in sharers}
             self._made[key] = Intermediate(
-                self._rules[key], sharers, relations, strategy, self._keepings[head.relation]
+                self._rules[key], sharers, relations, strategy, self._keepings[head.relation], joins=joins
             )
         return self._made[key], sharer
 

@@ -10,8 +10,9 @@ Invariants
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from lftj.errors import EvaluationError, RangeError
 from lftj.evaluation.wanted import wanted_variables
 from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
+from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Variable
 from lftj.rewriting.merged_tests import merged_tests
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
+from maintenance.groups.joined_groups import JoinedGroups
 from maintenance.groups.shared_scans import Sharer
 from maintenance.heads.intermediate import Intermediate, Projected
 from maintenance.heads.keeping import Keeping
@@ -42,6 +45,8 @@ from maintenance.strategies.strategy import (
     Versions,
 )
 from maintenance.strategies.timed_round import TimedRound
+
+Made = TypeVar("Made")
 
 TimedTuples = tuple[list[np.ndarray], np.ndarray, np.ndarray]
 """Columns of tuples, the time of each and its sign."""
@@ -295,9 +300,7 @@ class AggregateSource(SharedSource):
 
     @property
     def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
-        sharer = self._sharer
-        call = Aggregate(sharer.call.function, tuple(map(Variable, sharer.arguments)))
-        return replace(sharer.head, variables=sharer.groups, value=call), self._intermediate.bodies
+        return aggregated(self._sharer), self._intermediate.bodies
 
     @property
     def parts(self) -> Sequence[Staged]:
@@ -341,3 +344,123 @@ class AggregateSource(SharedSource):
     def tidy(self, versions: Versions) -> int:
         self._groups.tidy()
         return super().tidy(versions)
+
+
+class BesideSource(SharedSource):
+    """A rule with one of several aggregates that another head has side by side: it gives no tuples."""
+
+    is_distinct = True
+    is_function = True
+    is_net = True
+    sorted_by = None
+
+    def __init__(self, intermediate: Intermediate, sharer: Sharer) -> None:
+        super().__init__(intermediate, sharer)
+        self._sharer = sharer
+
+    @property
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        return aggregated(self._sharer), self._intermediate.bodies
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return (self._intermediate,)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        sharer, shown = self._sharer, shown_name(self._sharer.head.relation)
+        return (
+            f"aggregate {sharer.call.function}, a column of {shown}, which finds all side by side",
+            *self._intermediate.notes(sharer),
+            *self._sharing,
+        )
+
+    def build(self, building: Building) -> Tuples:
+        try:
+            self._intermediate.build(building)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+        none = np.empty(0, np.int64)
+        return [none] * len(self._sharer.head.schema.columns), none
+
+    def step(self, change: Round, stats: RuleStats) -> Tuples:
+        try:
+            self._intermediate.step(change, stats)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+        none = np.empty(0, np.int64)
+        return [none] * len(self._sharer.head.schema.columns), none
+
+    @property
+    def timed_refusal(self) -> str | None:
+        return self._intermediate.timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        try:
+            self._intermediate.timed_step(change, stats)
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+        none = np.empty(0, np.int64)
+        return [none] * len(self._sharer.head.schema.columns), none, none
+
+
+class SideBySideSource(RuleSource):
+    """A rule that joins aggregates of the same groups, found side by side: one tuple per group."""
+
+    is_distinct = True
+    is_function = False
+    is_net = True
+    bodies = ()
+
+    def __init__(self, rule: CheckedRule, intermediate: Intermediate, groups: JoinedGroups) -> None:
+        self.rule = rule
+        self._intermediate = intermediate
+        self._groups = groups
+        self.sorted_by = tuple(range(len(rule.heads[0].schema.columns)))
+
+    @property
+    def shared(self) -> frozenset[Staged]:
+        return frozenset([self._intermediate])
+
+    @property
+    def parts(self) -> Sequence[Staged]:
+        return self._intermediate, self._groups
+
+    @property
+    def searched(self) -> tuple[CheckedHead, Sequence[RuleBody]]:
+        return self.rule.heads[0], ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        names = ", ".join(sharer.head.relation for sharer in self._groups.sharers)
+        return (f"{names} side by side: they have the same groups",)
+
+    def build(self, building: Building) -> Tuples:
+        return self._named(self._groups.built)
+
+    def step(self, change: Round, stats: RuleStats) -> Tuples:
+        return self._named(lambda: self._groups.stage(*self._intermediate.step(change, stats)))
+
+    @property
+    def timed_refusal(self) -> str | None:
+        return self._intermediate.timed_refusal or self._groups.timed_refusal
+
+    def timed_step(self, change: TimedRound, stats: RuleStats) -> TimedTuples:
+        return self._named(lambda: self._groups.timed_step(*self._intermediate.timed_step(change, stats)))
+
+    def _named(self, made: Callable[[], Made]) -> Made:
+        """What is made of the groups; an error has the text of the rule whose aggregates they are."""
+        try:
+            return made()
+        except (RangeError, EvaluationError) as error:
+            raise with_rule(error, self.rule.text) from error.__cause__
+
+    def tidy(self, versions: Versions) -> int:
+        self._groups.tidy()
+        return 0
+
+
+def aggregated(sharer: Sharer) -> CheckedHead:
+    """A head that aggregates, in the variables of the bodies that are searched for it."""
+    call = Aggregate(sharer.call.function, tuple(map(Variable, sharer.arguments)))
+    return replace(sharer.head, variables=sharer.groups, value=call)

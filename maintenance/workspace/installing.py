@@ -340,8 +340,9 @@ def kept_anew(
         there = {head.name: head for stratum in built for head in stratum.heads}
         views = [Stratum([head for head in stratum.heads if is_view(head.name)]) for stratum in built]
         following = state.strata.inserted(views, names).with_heads({name: there[name] for name in names})
-        # The tuples are the same, and so are their versions.
-        versions = {**versions, **{name: state.versions[name] for name in names}}
+        # The tuples are the same, and so are their versions; auxiliary heads may have others.
+        same = {name: state.versions[name] for name in names if not is_auxiliary(name)}
+        versions = {**versions, **same}
         changed = _without_unread(replace(state, versions=versions, strata=following, commit=None))
         return with_spans(changed, names, spans or {})
 

@@ -1,0 +1,254 @@
+"""Maintained ``count(distinct v)`` by group: how often each value stands in its group, and how many do.
+
+    supports[slot, v...]  = assignments of the group with these values, none of them NULL
+    counts[slot]          = values whose support is above 0
+
+Invariants
+
+1. A value of a group that is there has a support above 0; those of 0 are values that went, which keep their
+   numbers until the table is tidied: of 1,024 values or more, half or more are there.
+2. ``counts`` has of each slot the number of its values that are there; slots that were never kept have 0.
+3. ``stage`` writes nothing that is published: values that it adds to the table have the support 0, and go
+   with ``drop``.  ``add`` does, while nothing was ever kept: ``drop`` then takes all of it away.
+4. The codes of values that are there keep their values (:mod:`lftj.values.collector`).
+
+Cost: a look-up per row, expected.  Memory: that of a :class:`~lftj.storage.row_table.RowTable` of slots and
+values, 8 bytes more for each of its rows, and 8 per slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from indices.compiled import kernel
+from indices.wrapping import wraps_around
+from lftj.aggregates.whole import argument_names
+from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate
+from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
+from lftj.storage.signed_rows import Columns, row_order, table_of
+from lftj.values.collector import Held
+from lftj.values.domain import NULL_CODE
+from lftj.values.schema import ColumnType
+from maintenance.changes.timed_change import running, starts_of
+from maintenance.groups.accumulator import Accumulator, GroupRows
+
+_LEAST_TIDIED = 1024
+
+
+class _Step(NamedTuple):
+    """What ``keep`` publishes."""
+
+    numbers: np.ndarray  # of values, each once
+    supports: np.ndarray
+    slots: np.ndarray  # of groups
+    counts: np.ndarray
+    n_there: int
+
+
+class DistinctCounts(Accumulator):
+    """The accumulator of a count of distinct values."""
+
+    def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
+        """``types``: of every variable that the head has as an argument."""
+        assert isinstance(head.value, Aggregate)
+        self._types = [types[name] for name in argument_names(head.value)]
+        self._table = RowTable(1 + len(self._types))
+        self._supports = np.zeros(0, np.int64)  # by number of the table's rows, 0 beyond
+        self._counts = np.zeros(0, np.int64)  # by slot
+        self._n_values = 0  # of the table, those that were kept: what it has beyond them is staged
+        self._n_there = 0
+        self._staged: _Step | None = None
+        self._hold()
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._hold()
+
+    def _hold(self) -> None:
+        for collector in {type_.domain.collector for type_ in self._types}:
+            if collector is not None:
+                collector.hold(self)
+
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values."""
+        rows = self._there()
+        columns = zip(self._types, rows[1:], strict=True)
+        coded = [(of.domain, codes) for of, codes in columns if of.domain.collector is not None]
+        return [Held(rows, coded)]
+
+    def _there(self) -> np.ndarray:
+        """Slots and values, those that are there: int64 (1 + arguments, n), a copy."""
+        return self._table.rows_of(np.flatnonzero(self._supports[: self._n_values]))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken, room for growth included."""
+        return self._table.nbytes + self._supports.nbytes + self._counts.nbytes
+
+    def stage(self, rows: GroupRows) -> np.ndarray:
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        self._staged = self._with(rows)
+        return self._staged.counts
+
+    def add(self, rows: GroupRows) -> None:
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        self._publish(self._with(rows))
+
+    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        self._counts = _with_room(self._counts, int(slots.max(initial=-1)) + 1)
+        return self._counts[slots]
+
+    @wraps_around
+    def _with(self, rows: GroupRows) -> _Step:
+        """The supports of the rows' values, and the groups' counts, with the rows."""
+        self._counts = _with_room(self._counts, rows.n_slots)
+        arguments = table_of(rows.arguments, len(rows.weights))
+        known = self.known(arguments, len(rows.weights))
+        while True:
+            numbers, supports, counts, n_more = _counted(
+                arguments, known, rows.weights, rows.offsets, rows.slots, self._table.arrays,
+                self._supports, self._counts,
+            )  # fmt: skip
+            if len(counts) == len(rows.slots):
+                break
+            self._table.make_room()
+        self._supports = _with_room(self._supports, self._table.n_rows)
+        return _Step(numbers, supports, rows.slots, counts, self._n_there + n_more)
+
+    def known(self, arguments: Columns, n_rows: int) -> np.ndarray:
+        """Whether no argument of a row is NULL, so that the row is read: bool, by row."""
+        known = np.ones(n_rows, np.bool_)
+        for type_, codes in zip(self._types, arguments, strict=True):
+            if type_.domain.keeps_null:
+                known &= codes != NULL_CODE
+        return known
+
+    def crossings(
+        self, slots: np.ndarray, arguments: Columns, times: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """By how much signed rows that come at some times change their groups' counts.
+
+        ``slots``: of each row, those of no group that is there are above all others.  Nothing is staged.
+        Of rows that are alike and of one time one has it all.
+        """
+        if not len(weights):
+            return weights
+        rows = np.array([slots, *arguments, times])
+        order = row_order(rows)
+        rows = np.ascontiguousarray(rows[:, order])
+        starts = starts_of(rows)[:-1]  # of what a value gets at one time
+        offsets = starts_of(np.ascontiguousarray(rows[:-1, starts]))
+        values = rows[:-1, starts[offsets[:-1]]]
+        try:
+            numbers = self._table.find_or_add(values)
+            self._supports = _with_room(self._supports, self._table.n_rows)
+            supports = self._supports[numbers]
+        finally:
+            self._table.truncate(self._n_values)
+        before, after = running(offsets, supports, np.add.reduceat(weights[order], starts))
+        found = np.zeros(len(weights), np.int64)
+        found[order[starts]] = (after > 0).astype(np.int64) - (before > 0)
+        return found * self.known(arguments, len(weights))
+
+    def _publish(self, step: _Step) -> None:
+        _publish(self._supports, self._counts, *step[:4])
+        self._n_there = step.n_there
+
+    def _keep_own(self) -> None:
+        if self._staged is not None:
+            self._publish(self._staged)
+            self._staged = None
+        self._n_values = self._table.n_rows
+        if self._n_values >= _LEAST_TIDIED and 2 * self._n_there < self._n_values:
+            there = np.flatnonzero(self._supports[: self._n_values])
+            tidied = self._table.compacted(there), self._supports[there], len(there)
+            self._table, self._supports, self._n_values = tidied
+
+    def _drop_own(self) -> None:
+        self._table.truncate(self._n_values)
+        if not self._n_values:
+            self._supports[:], self._counts[:], self._n_there = 0, 0, 0
+        self._staged = None
+
+    def remapped(self, kept: np.ndarray) -> DistinctCounts:
+        assert self._staged is None
+        self._counts = _with_room(self._counts, int(kept.max(initial=-1)) + 1)
+        slot_of = np.full(len(self._counts), -1)
+        slot_of[kept] = np.arange(len(kept))
+        there = np.flatnonzero(self._supports[: self._n_values])
+        rows = self._table.rows_of(there)
+        rows[0] = slot_of[rows[0]]
+        assert (rows[0] >= 0).all(), "a group that is gone has no values"
+        other = DistinctCounts.__new__(DistinctCounts)
+        other.__setstate__(
+            {
+                **self.__dict__,
+                "_table": RowTable.of(rows),
+                "_supports": self._supports[there],
+                "_counts": self._counts[kept],
+                "_n_values": len(there),
+            }
+        )
+        return other
+
+    def _check_own(self) -> None:
+        self._table.check_invariants()
+        supports = self._supports[: self._n_values]
+        assert (self._supports >= 0).all() and not self._supports[self._n_values :].any()
+        assert self._n_there == np.count_nonzero(supports)
+        assert self._n_values < _LEAST_TIDIED or 2 * self._n_there >= self._n_values
+        counts = np.bincount(self._there()[0], minlength=len(self._counts))
+        assert np.array_equal(counts, self._counts), "a count is that of the values that are there"
+
+
+def _with_room(numbers: np.ndarray, n: int) -> np.ndarray:
+    """The numbers, zeros behind them where they are fewer than ``n``."""
+    missing = n - len(numbers)
+    return np.append(numbers, np.zeros(max(missing, len(numbers)), np.int64)) if missing > 0 else numbers
+
+
+@kernel(makes_arrays=True)
+def _counted(arguments, known, weights, offsets, slots, table, supports, counts):  # type: ignore[no-untyped-def]
+    """Numbers of the rows' values that are known, int64, their supports and the groups' counts with the rows.
+
+    Also by how many values there are more.  No counts where the table has no room for a new value.
+    arguments: int64 (arguments, n), of each group distinct; known: bool (n,); weights: int64 (n,); offsets:
+    int64, group g's rows are ``[offsets[g], offsets[g + 1])``; slots: int64, by group.  table: Rows, written;
+    supports: int64, by number, 0 beyond, counts: int64, by slot; read.
+    """
+    numbers, after = np.empty(len(weights), np.int64), np.empty(len(weights), np.int64)
+    new_counts = np.empty(len(slots), np.int64)
+    value = np.empty((1 + arguments.shape[0], 1), np.int64)
+    n, n_more = 0, np.int64(0)
+    for group in range(len(slots)):
+        value[0, 0] = slots[group]
+        change = np.int64(0)
+        for row in range(offsets[group], offsets[group + 1]):
+            if not known[row]:
+                continue
+            for argument in range(arguments.shape[0]):
+                value[1 + argument, 0] = arguments[argument, row]
+            number = find_or_add(value, 0, table)
+            if number == NO_ROOM:
+                return numbers[:0], after[:0], new_counts[:0], np.int64(0)
+            before = supports[number] if number < len(supports) else np.int64(0)
+            numbers[n], after[n] = number, before + weights[row]
+            assert after[n] >= 0, "an assignment went that had not been there"
+            change += np.int64(after[n] > 0) - np.int64(before > 0)
+            n += 1
+        new_counts[group] = counts[slots[group]] + change
+        n_more += change
+    return numbers[:n], after[:n], new_counts, n_more
+
+
+@kernel
+def _publish(supports, counts, numbers, new_supports, slots, new_counts):  # type: ignore[no-untyped-def]
+    """Write what was staged.  supports: int64, by number of values, counts: int64, by slot; written."""
+    for place in range(len(numbers)):
+        supports[numbers[place]] = new_supports[place]
+    for group in range(len(slots)):
+        counts[slots[group]] = new_counts[group]
