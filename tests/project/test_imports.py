@@ -49,7 +49,8 @@ HOUSE = {
         placing
         """,
     "maintenance": """
-        shell  .  streams
+        shell  .  consolidation
+        streams
         workspace
         machine  sql
         triggers
