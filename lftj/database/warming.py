@@ -13,9 +13,11 @@ reaches it, over a few rows.  The packages above this one have work of their own
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
@@ -46,6 +48,9 @@ Step = Callable[[], object]
 
 _ABOVE = {"maintenance": "maintenance.workspace.warming"}
 """Packages above this one, if they are installed, and where each has work of its own."""
+
+BETWEEN_COLLECTIONS = 50_000
+"""Objects made, not yet gone, until garbage is collected while kernels are compiled."""
 
 TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 SHORTEST = "near[b] = min(i) <- edge(1, b), i = 1. near[c] = min(j) <- near[b] = i, edge(b, c), j = i + 1."
@@ -79,7 +84,12 @@ def warm_up(progress: bool = True) -> Path | None:
     """
     global _rehearsed
     todo = [*steps(), *_steps_above()]
-    with _one_at_a_time, announcement.silence(), bar("compiling the kernels", progress) as advance:
+    with (
+        _one_at_a_time,
+        announcement.silence(),
+        _rare_collections(),
+        bar("compiling the kernels", progress) as advance,
+    ):
         _rehearsed = True
         for done, step in enumerate(todo):
             step()
@@ -103,9 +113,20 @@ def rehearse() -> None:
             return
         _rehearsed = True
         for part, work in (("2 of 3: commits", _steps_above), ("3 of 3: queries", steps)):
-            with announcement.part_of(part):
+            with announcement.part_of(part), _rare_collections():
                 for step in work():  # what brings it in may compile, too
                     step()
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Numba makes millions of objects: to look for garbage after every 700 takes a tenth of compiling."""
+    before = gc.get_threshold()
+    gc.set_threshold(before[0] and max(before[0], BETWEEN_COLLECTIONS), *before[1:])  # 0: never
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _steps_above() -> list[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from indices import announcement
+from lftj.database import warming
 from maintenance import Workspace
 from support.paths import ROOT, TESTS, child_environment
 from support.work_after_install import installed
@@ -89,6 +91,28 @@ def test_a_part_is_announced_once(
         assert len(told) == 1
         assert told[0].startswith(LINE)
         assert told[0].endswith(f" s, {part})")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "meanwhile"), [(700, warming.BETWEEN_COLLECTIONS), (10**6, 10**6), (0, 0)]
+)
+def test_garbage_is_collected_as_before_when_all_is_compiled(
+    threshold: int, meanwhile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(warming, "steps", lambda: [lambda: seen.append(gc.get_threshold()[0])])
+    monkeypatch.setattr(warming, "_steps_above", list)
+    monkeypatch.setattr(warming, "_rehearsed", False)
+    before = gc.get_threshold()
+    try:
+        for compiling in (warming.warm_up, warming.rehearse):
+            warming._rehearsed = False
+            gc.set_threshold(threshold, *before[1:])
+            compiling()
+            assert gc.get_threshold() == (threshold, *before[1:])
+    finally:
+        gc.set_threshold(*before)
+    assert seen == [meanwhile, meanwhile]
 
 
 def test_a_compilation_is_announced_once(tmp_path: Path) -> None:
