@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from lftj import Database
 from lftj.errors import UnsupportedSqlError
 from maintenance import Workspace
+from support import peer
 from support.rows import rows_of
 
 Row = tuple[Any, ...]
@@ -125,7 +125,7 @@ def test_oracle_as_duckdb_has_it(kind: str, sign: str, type_: str) -> None:
     asks += [("a", None, 50), ("c", 3, 51), ("a", 4, 52)]
     answers = [(s, u, 10 * number + u) for number, s in enumerate(["a", "b"]) for u in range(1, 8, 3)]
     answers += [("a", None, 60), (None, 4, 61)]
-    duck, db = duckdb.connect(), Database()
+    duck, db = peer.connection(), Database()
     for name, rows, names in (("trade", asks, TRADE), ("quote", answers, QUOTE)):
         table = table_of(rows, names, type_)
         db.load(name, table, nulls="keep", bag=True)

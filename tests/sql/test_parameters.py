@@ -18,6 +18,7 @@ from lftj.statements.parameters import Filled, filled
 from maintenance import Workspace
 from sql.answers import difference, rows_of
 from sql.tables import TABLES, Tables
+from support import peer
 
 VALUES = (
     None,
@@ -54,7 +55,7 @@ VALUES = (
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_a_value_has_the_type_that_duckdb_gives_it(value: Any) -> None:
-    connection = duckdb.connect()
+    connection = peer.connection()
     right = connection.execute("select typeof($1), $1", [value]).fetchone()
     found = connection.execute(filled("select typeof($1), $1", [value]).text).fetchone()
     assert str(found) == str(right)

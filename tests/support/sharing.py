@@ -28,6 +28,7 @@ _LONG = (
     "tests/database/test_warming.py",
     "tests/evaluation/test_aggregate_forms.py",
     "tests/evaluation/test_list_aggregates.py",
+    "tests/maintenance/heads/test_nearest_body.py",
     "tests/spark_bridge/test_stages_oracle.py",
     "tests/sql/test_changes.py",
     "tests/sql/test_kept.py",

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pytest
 
 from lftj import errors
-from maintenance import Transaction, Workspace, aggregate
+from lftj.values import semigroup
+from lftj.values.semigroup import Semigroup
+from maintenance import Transaction, Workspace
 from maintenance.heads.strategies import STRATEGIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
@@ -33,9 +35,13 @@ def root(left, right):  # type: ignore[no-untyped-def]
     return max(left, right)
 
 
+ROOT = Semigroup("root", root)
+"""One for all tests, which do not compile it anew."""
+
+
 @pytest.fixture(autouse=True)
-def root_is_registered() -> None:
-    aggregate("root", root)
+def root_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(semigroup._registered, "root", ROOT)
 
 
 def tables() -> dict[str, pa.Table]:
