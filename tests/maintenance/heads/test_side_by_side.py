@@ -6,6 +6,7 @@ By every strategy, under what comes and goes, transactions that fail, batches, f
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -333,7 +334,7 @@ def test_computed_strings_keep_their_codes() -> None:
             tx.insert("r", sorted(came))
             tx.erase("r", sorted(gone))
         there = there - gone | came
-        own = {a: len({b for other, b in there if other == a}) for a, _ in there}
+        own = Counter(a for a, _ in there)
         assert found(ws, ["out"])["out"] == sorted((a, n, n) for a, n in own.items())
     ws.verify()
     ws.check_invariants()
