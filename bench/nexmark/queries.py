@@ -255,8 +255,7 @@ SELECT bidder, time_bucket(INTERVAL 10 SECONDS, date_time) AS w, count(*) FROM b
     Query(
         "q13",
         f"""
-key[a] = k <- bid(auction: a), k = a % 10000.
-out(a, b, p, t, e, v) <- bid({_BID}), key[a] = k, side_input(k, v).
+out(a, b, p, t, e, v) <- bid({_BID}), side_input(k, v), a % 10000 = k.
 """,
         """
 SELECT B.auction, B.bidder, B.price, B.date_time, B.event, S.value

@@ -472,7 +472,16 @@ class Database:
         prepared = rule if isinstance(rule, PreparedProgram) else self._prepared.of(rule)
         values = plain_values(prepared.parameters, params)
         relations, schemas = self._now()
-        kept = prepared.checked(values, schemas, lambda tree: self._check(tree, schemas))
+
+        def check(tree: Program) -> CheckedProgram:
+            from lftj.rewriting.computed_keys import with_computed_keys
+
+            checked = self._check(tree, schemas)
+            if order is not None:  # of the rules as they are written
+                return checked
+            return with_computed_keys(checked, schemas, self.domains)
+
+        kept = prepared.checked(values, schemas, check, ordered=order is not None)
         tables = {name: relations[name].tuples for name in kept.reads}
         target = chosen_head(kept.program, head)
         if threads is None:

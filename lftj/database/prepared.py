@@ -77,16 +77,20 @@ class PreparedProgram:
         values: Mapping[str, Value],
         schemas: Mapping[str, Schema],
         check: Callable[[Program], CheckedProgram],
+        ordered: bool,
     ) -> CheckedForTypes:
-        """The program for parameters of the types that these values have."""
+        """The program for parameters of the types that these values have.
+
+        ``ordered``: whether ``check`` leaves rules as they are written, for a key order that is given.
+        """
         from lftj.evaluation.plans import Plans
         from lftj.language.parameters import types_of, with_values
         from lftj.language.predicates import tests_of
         from lftj.rewriting.one_off import OneOffPrograms
 
-        types = types_of(values)
+        variant = types_of(values), ordered
         with self._lock:
-            kept = self._variants.get(types)
+            kept = self._variants.get(variant)
         if kept is None or not kept.holds_for(schemas):
             program = check(with_values(self.tree, values))
             read = {
@@ -99,7 +103,7 @@ class PreparedProgram:
             reads = {name: schemas[name] for name in read - set(program.derived)}
             kept = CheckedForTypes(program, reads, Plans(), tests_of(program.tree), OneOffPrograms(program))
             with self._lock:
-                self._variants[types] = kept
+                self._variants[variant] = kept
                 while len(self._variants) > VARIANTS:
                     self._variants.popitem(last=False)
         return kept

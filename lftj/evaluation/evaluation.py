@@ -52,7 +52,7 @@ from lftj.language.one_row import ONE_ROW
 from lftj.language.several_aggregates import is_auxiliary, joins_auxiliary, joins_groups, shown_name
 from lftj.language.syntax import Aggregate, Variable
 from lftj.planning.lowered import Lowered
-from lftj.rewriting.key_relations import holds_keys
+from lftj.rewriting.key_relations import is_set_of_keys
 from lftj.search.problem import JoinProblem
 from lftj.search.queries.search import batches, count
 from lftj.storage.bags import copies_between
@@ -405,7 +405,7 @@ class Evaluation:
     def _run_of(self, rule: CheckedRule, heads: Sequence[CheckedHead], wanted: Wanted) -> BodyRun | ScanRun:
         """A body that is searched, or scanned where that can be and costs less."""
         body = wanted.body
-        if wanted.order is not None or not all(map(holds_keys, filter(is_auxiliary, body.relations))):
+        if wanted.order is not None or not all(map(is_set_of_keys, filter(is_auxiliary, body.relations))):
             return self._planned(rule, heads, wanted)
         looks_up = rule.bodies == (body,) and keeps_no_rows(heads, body.types)
         request, fresh = self.request, self.program.derived.keys()

@@ -26,6 +26,7 @@ from lftj.language.several_aggregates import joins_auxiliary
 from lftj.language.syntax import Aggregate
 from lftj.pictures.layers import Box
 from lftj.planning.lowered import Lowered
+from lftj.rewriting.computed_keys import holds_computed, shown_rule
 from lftj.rewriting.key_relations import is_restricted
 from lftj.search.problem import JoinAtom, connected
 from lftj.search.row_filter import tests_text
@@ -151,7 +152,7 @@ def _report(evaluation: Evaluation, run: BodyRun, analyze: bool) -> BodyReport:
         notes.append(oriented)
     return BodyReport(
         head=run.heads[0].relation,
-        rule=" ".join(run.rule.text.split()),
+        rule=shown_rule(run.rule),
         order=tuple(problem.labels.get(name, name) for name in plan.order),
         reason=planned.choice.reason,
         piloted=planned.choice.piloted,
@@ -177,7 +178,7 @@ def _scan_report(evaluation: Evaluation, run: ScanRun, analyze: bool) -> BodyRep
     tested = f", those where {tests_text(scan.rows.tests)}" if scan.rows.tests else ""
     return BodyReport(
         head=first.relation,
-        rule=" ".join(run.rule.text.split()),
+        rule=shown_rule(run.rule),
         order=(),
         reason="",
         piloted=(),
@@ -230,7 +231,7 @@ def _notes(evaluation: Evaluation, run: BodyRun) -> list[str]:
     notes = [*([kept] if kept else []), *run.planned.parts.values()]
     parts = connected(frozenset(problem.variables) - problem.labels.keys(), problem.edges)
     multiplying = [part for part in parts if problem.counted or part & set(problem.emitted)]
-    if len(multiplying) > 1 and not joins_auxiliary(run.body):
+    if len(multiplying) > 1 and not (joins_auxiliary(run.body) or holds_computed(head.relation)):
         shown = "; ".join(", ".join(sorted(part)) for part in multiplying)
         notes.append(f"cartesian product of parts that share no variable: {shown}")
     if evaluation.program.component_of(head.relation) and head.extremum:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lftj.errors import EvaluationError, RangeError
 from lftj.language.syntax import (
     BinaryOperation,
     Call,
@@ -40,6 +41,9 @@ Evaluator = Callable[[Mapping[str, pa.Array], int], pa.Array]
 COMPARISONS = tuple(FLIPPED)
 CONNECTIVES = {"and": pc.and_kleene, "or": pc.or_kleene}
 NOT = "not"
+FAILS = "fails"
+"""Whether an expression can't be computed: what rewritings ask, and no program can write."""
+
 CONDITIONS = (*COMPARISONS, *CONNECTIVES, NOT)
 
 _READ_NULL = (*CONDITIONALS, *NULL_SAFE)
@@ -229,6 +233,27 @@ def extreme(pick: Kernel, arguments: Sequence[Evaluator], result: pa.DataType) -
             else:
                 best = pick(best, other)
         return best
+
+    return values
+
+
+def failing(of: Evaluator) -> Evaluator:
+    """Whether rows are refused: rows that are refused together are halved until each is known."""
+
+    def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+        fails = np.zeros(n_rows, bool)
+        waiting = [(0, n_rows)]
+        while waiting:
+            first, end = waiting.pop()
+            some = np.zeros(n_rows, bool)
+            some[first:end] = True
+            try:
+                of(_RowsOf(columns, some), end - first)
+            except (RangeError, EvaluationError):
+                middle = (first + end) // 2
+                fails[first] = end - first == 1
+                waiting += [(first, middle), (middle, end)] if end - first > 1 else []
+        return pa.array(fails)
 
     return values
 

@@ -32,11 +32,13 @@ from lftj.language.conditionals import (
     COMPARISONS,
     CONDITIONS,
     CONNECTIVES,
+    FAILS,
     NOT,
     Evaluator,
     children,
     chosen,
     extreme,
+    failing,
     first_known,
     on_known_rows,
     picked,
@@ -321,6 +323,9 @@ def _call_type(call: Call, types: Mapping[str, pa.DataType]) -> pa.DataType:
             if type_ != pa.bool_():
                 raise TypeClashError(f"{text_of(argument)} is no condition, but of type {plain_type(type_)}")
         return pa.bool_()
+    if call.function == FAILS:
+        _type(call.arguments[0], types)
+        return pa.bool_()
     if call.function != "in":
         return _bound(call, types).result
     first, *items = call.arguments
@@ -380,6 +385,9 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
         value_type, values = pa.bool_(), _membership(node, types)
     elif isinstance(node, Call) and node.function in CONDITIONS:
         value_type, values = pa.bool_(), _condition(node, types)
+    elif isinstance(node, Call) and node.function == FAILS:
+        (of,) = node.arguments
+        value_type, values = pa.bool_(), failing(_evaluator(of, types, _type(of, types)))
     elif isinstance(node, Call) and node.function in CONDITIONALS:
         value_type, values = _conditional(node, types)
     elif isinstance(node, Call):

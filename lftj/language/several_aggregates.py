@@ -64,7 +64,7 @@ def holds_groups(relation: str) -> bool:
 
 def joins_auxiliary(body: Body) -> bool:
     """Whether this is the body of a joining rule."""
-    return any(is_auxiliary(atom.relation) for atom in body.atoms)
+    return all(is_auxiliary(atom.relation) for atom in body.atoms)
 
 
 def joins_groups(rule: CheckedRule) -> bool:

@@ -351,15 +351,15 @@ class _Lowering:
         label = comparison_text(comparison)
         if isinstance(right, Constant) and isinstance(left, Variable) and left.name in self.in_atoms:
             return self._push_literal(left.name, operator, right, label)
-        pair = self._pair(left, right)
+        pair = difference(left, right, self.body.types, self.computed, self.in_atoms)
         if pair is None:
             return False
         x, y, offset = pair
         type_ = self.body.types[x]
         if comparison.is_null_safe and (left, right) != (Variable(x), Variable(y)):
             return False
-        if not KEY_MIN // 2 < offset < KEY_MAX // 2 or (offset and operator == "!="):
-            return False  # a bound beyond int64 is no bound; a difference would have to be computed
+        if offset and operator == "!=":
+            return False  # a difference would have to be computed
         if x == y and type_.domain.name == "float":
             return False  # NaN, and what it says of itself
         if x == y:
@@ -391,42 +391,6 @@ class _Lowering:
             self.conditions.append(JoinCondition(name, "=", None, NULL_CODE, label=label))
         elif test.operator == "<=>":
             self.empty = f"{label} never holds"
-
-    def _pair(self, left: Expression, right: Expression) -> tuple[str, str, int] | None:
-        """The x, y and c of ``left - right = x - y - c``, in codes of one domain; None where it has none."""
-        terms = [*self._terms(left, 1), *self._terms(right, -1)]
-        names = [(term.name, sign) for term, sign in terms if isinstance(term, Variable)]
-        names.sort(key=lambda one: -one[1])
-        if [sign for _, sign in names] != [1, -1] or not {name for name, _ in names} <= self.in_atoms:
-            return None
-        (x, _), (y, _) = names
-        domain, offset = self.body.types[x].domain, 0
-        for term, sign in terms:
-            if isinstance(term, Variable):
-                continue
-            steps = domain.steps(term.value) if isinstance(term, Constant) else None
-            if steps is None:
-                return None
-            offset -= sign * steps
-        plain = isinstance(left, Variable) and isinstance(right, Variable)
-        if self.body.types[y].domain is not domain or not (plain or domain.integral):
-            return None
-        return x, y, offset
-
-    def _terms(self, expression: Expression, sign: int) -> Iterator[tuple[Expression, int]]:
-        """What an expression adds up, with the signs; for a computed variable what it is computed by."""
-        if isinstance(expression, Variable) and expression.name in self.computed:
-            yield from self._terms(self.computed[expression.name], sign)
-        elif isinstance(expression, Negative):
-            yield from self._terms(expression.operand, -sign)
-        elif isinstance(expression, BinaryOperation) and expression.operator in "+-":
-            yield from self._terms(expression.left, sign)
-            yield from self._terms(expression.right, sign if expression.operator == "+" else -sign)
-        elif isinstance(expression, Call) and (moved := _moved(expression)) is not None:
-            yield from self._terms(expression.arguments[0], sign)
-            yield Constant(moved), sign
-        else:
-            yield expression, sign
 
     def _push_literal(self, x: str, operator: str, literal: Constant, label: str) -> bool:
         domain = self.body.types[x].domain
@@ -496,6 +460,56 @@ class _Lowering:
         selection = Selection(f"{label}#{len(self.selections)}", x, schema, comparison, tuple(columns))
         self.selections.append(selection)
         self.filters.append(JoinAtom(selection.name, schema, (0,), (x,), label=label))
+
+
+def difference(
+    left: Expression,
+    right: Expression,
+    types: Mapping[str, ColumnType],
+    computed: Mapping[str, Expression],
+    in_atoms: Collection[str],
+) -> tuple[str, str, int] | None:
+    """The x, y and c of ``left - right = x - y - c``, in codes of one domain: a comparison bounds the search.
+
+    None where there are no such, or c is beyond int64.  ``computed``: what variables are that no atom binds;
+    ``in_atoms``: those that one does.
+    """
+    terms = [*_terms(left, 1, computed), *_terms(right, -1, computed)]
+    names = [(term.name, sign) for term, sign in terms if isinstance(term, Variable)]
+    names.sort(key=lambda one: -one[1])
+    if [sign for _, sign in names] != [1, -1] or not {name for name, _ in names} <= {*in_atoms}:
+        return None
+    (x, _), (y, _) = names
+    domain, offset = types[x].domain, 0
+    for term, sign in terms:
+        if isinstance(term, Variable):
+            continue
+        steps = domain.steps(term.value) if isinstance(term, Constant) else None
+        if steps is None:
+            return None
+        offset -= sign * steps
+    plain = isinstance(left, Variable) and isinstance(right, Variable)
+    if types[y].domain is not domain or not (plain or domain.integral):
+        return None
+    return (x, y, offset) if KEY_MIN // 2 < offset < KEY_MAX // 2 else None
+
+
+def _terms(
+    expression: Expression, sign: int, computed: Mapping[str, Expression]
+) -> Iterator[tuple[Expression, int]]:
+    """What an expression adds up, with the signs; for a computed variable what it is computed by."""
+    if isinstance(expression, Variable) and expression.name in computed:
+        yield from _terms(computed[expression.name], sign, computed)
+    elif isinstance(expression, Negative):
+        yield from _terms(expression.operand, -sign, computed)
+    elif isinstance(expression, BinaryOperation) and expression.operator in "+-":
+        yield from _terms(expression.left, sign, computed)
+        yield from _terms(expression.right, sign if expression.operator == "+" else -sign, computed)
+    elif isinstance(expression, Call) and (moved := _moved(expression)) is not None:
+        yield from _terms(expression.arguments[0], sign, computed)
+        yield Constant(moved), sign
+    else:
+        yield expression, sign
 
 
 def _moved(call: Call) -> timedelta | None:

@@ -16,6 +16,7 @@ from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.one_row import ONE_ROW, schema_of_one_row
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Variable
+from lftj.rewriting.computed_keys import holds_computed
 from lftj.rewriting.rule_text import body_text, head_text
 from lftj.rewriting.shared_views import free_name, is_view
 from lftj.storage.catalog import Catalog
@@ -35,13 +36,22 @@ def holds_keys(relation: str) -> bool:
     return KEYS in relation
 
 
-def is_made(relation: str) -> bool:
-    """Whether this names a head that a rewriting made: a relation of keys, or a view.
+def is_set_of_keys(relation: str) -> bool:
+    """Whether this names keys, asked for or computed: each body that reads them reads what it was written of.
 
-    >>> is_made("reach#keys1"), is_made("reach#view1"), is_made("reach#1")
+    >>> is_set_of_keys("reach#keys1"), is_set_of_keys("reach#computed1"), is_set_of_keys("reach#view1")
     (True, True, False)
     """
-    return holds_keys(relation) or is_view(relation)
+    return holds_keys(relation) or holds_computed(relation)
+
+
+def is_made(relation: str) -> bool:
+    """Whether this names a head that a rewriting made: of keys that are asked for or computed, or a view.
+
+    >>> is_made("reach#keys1"), is_made("reach#view1"), is_made("reach#computed1"), is_made("reach#1")
+    (True, True, True, False)
+    """
+    return is_set_of_keys(relation) or is_view(relation)
 
 
 def is_restricted(program: CheckedProgram, name: str) -> bool:

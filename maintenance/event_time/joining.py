@@ -24,6 +24,7 @@ from lftj.evaluation.request import Request
 from lftj.language.as_of_now import JoinedNow, coming_schema, name_of_coming
 from lftj.language.body import CheckedProgram
 from lftj.language.checker import check
+from lftj.rewriting.computed_keys import with_computed_keys
 from lftj.storage.catalog import Table
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -72,7 +73,9 @@ class JoinedRows(Grown):
         """Its rules, over relations of which it needs the schemas alone.  Raises RuleError."""
         if self._program is None:
             schemas = {name: version.schema for name, version in versions.items() if name != self.name}
-            self._program = check(self._joined.program, self._joined.catalog(schemas), self._domains)
+            catalog = self._joined.catalog(schemas)
+            checked = check(self._joined.program, catalog, self._domains)
+            self._program = with_computed_keys(checked, catalog, self._domains)
         return self._program
 
     def may_gain(self, changed: Set[str], moves: bool) -> bool:

@@ -22,6 +22,7 @@ from lftj.language.body import CheckedHead, CheckedRule
 from lftj.language.diagnostics import with_rule
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate, Variable
+from lftj.rewriting.computed_keys import shown_rule
 from lftj.rewriting.merged_tests import merged_tests
 from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
@@ -101,7 +102,7 @@ class RuleSource(HeadSource):
         return sum([body.tidy(versions) for body in self.bodies])
 
     def describe(self) -> list[str]:
-        lines = [" ".join(self.rule.text.split())]
+        lines = [shown_rule(self.rule)]
         lines += [f"  head        {note}" for note in self.notes or ["every row is a tuple of its own"]]
         for body in self.bodies:
             lines += [f"  {line}" for line in body.describe()]

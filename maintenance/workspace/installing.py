@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from typing import Any
 
 from indices import announcement
@@ -22,6 +23,7 @@ from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
 from lftj.process.progress import Advance, bar
+from lftj.rewriting.computed_keys import with_computed_keys
 from lftj.rewriting.guard import MayNotFit, Spans
 from lftj.rewriting.key_relations import holds_keys, is_made
 from lftj.rewriting.programs import with_views
@@ -72,6 +74,7 @@ class Wishes:
         installed = {**dict.fromkeys(heads, ""), **hidden}
         schemas = {name: version.schema for name, version in there.items()}
         program = check(replace(tree, finals=()), schemas, domains, installed)
+        program = with_computed_keys(program, schemas, domains, self.order)
         if self.results is None:
             return program
         catalog = {name: version for name, version in there.items() if not is_auxiliary(name)}
@@ -124,6 +127,7 @@ class Wishes:
             name: Keeping(strategies[name], self.record_gap, orders.get(name), self.max_rounds)
             for name in named
         }
+        keepings |= {name: _suited(keepings[name], name, written) for name in named if is_made(name)}
         for name, keeping in keepings.items():
             _check_keeping(name, keeping, written, keepings)
         if program.wanted is None:
@@ -298,7 +302,7 @@ def with_strategy(state: State, name: str, strategy: str, domains: Domains) -> S
         for head in state.heads.values()
         if shown_name(head.name) in names and not is_view(head.name)
     }
-    for head_name in keepings.keys() & written.derived.keys():
+    for head_name in filterfalse(is_made, keepings.keys() & written.derived.keys()):
         as_wished = {one: replace(keeping, strategy=strategy) for one, keeping in keepings.items()}
         _check_keeping(head_name, as_wished[head_name], written, as_wished)
     following = kept_anew(state, program, keepings, _wanting_views(keepings), domains)

@@ -22,7 +22,6 @@ from lftj.sql import nodes
 from lftj.sql.errors import unsupported
 from lftj.sql.nodes import Column, Compare, Constant, Defined, Exists, Expression, Node, Place, Plan, Variable
 from lftj.sql.translation.bodies import Atom, Bag, Body, Head, Shape, apart, determined, names_of, projected
-from lftj.sql.translation.computed_keys import with_keys
 from lftj.sql.translation.expressions import exists_in, nullable, walked
 from lftj.sql.translation.rules import Rules, Window
 
@@ -113,9 +112,7 @@ class Translation:
         shown = (body.showing(tuple(values) or (Constant(1, "INTEGER"),)) for body, values in rows)
         for each in [one for body in shown for one in apart(body)] or [self.nothing(types or ("INTEGER",))]:
             terms = list(zip(columns, each.columns, strict=True))
-            is_recursive = any(atom.relation == relation for atom in each.atoms)
-            body = each if is_recursive else with_keys(self, each)
-            self.rules.add(relation, terms, body, bag=bag, windows=windows, place=place)
+            self.rules.add(relation, terms, each, bag=bag, windows=windows, place=place)
             for number, of in enumerate(each.columns):
                 may_be_null[number] |= nullable(of)
         self.rules.shapes.setdefault(relation, Shape(None if bag else columns[:key], always))

@@ -34,6 +34,7 @@ from lftj.planning.lowering import lower
 from lftj.planning.planner import choose_order
 from lftj.planning.term import left_over, plan_term
 from lftj.planning.term_order import choose_term_orders
+from lftj.rewriting.computed_keys import shown_rule
 from lftj.search.problem import JoinAtom
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
@@ -187,7 +188,7 @@ class StageBody:
         """For ``explain``: the rule, and its terms, those of recursive atoms behind the others."""
         labels = self.lowered.problem.labels
         lines = [*self._outer.describe(labels), *self._inner.describe(labels)]
-        return [" ".join(self.rule.text.split()), *(f"  {line}" for line in lines)]
+        return [shown_rule(self.rule), *(f"  {line}" for line in lines)]
 
 
 def _places(atom: JoinAtom, variables: Sequence[str]) -> tuple[int, ...]:
