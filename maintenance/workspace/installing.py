@@ -65,10 +65,11 @@ class Wishes:
         Raises RuleError.
         """
         hidden = {name: text for name, text in state.hidden.items() if name not in gone}
+        left = _read_by_shown(state, [name for name in state.heads if _is_own(name, gone)])
         there = {
             name: version
             for name, version in state.versions.items()
-            if shown_name(name) not in gone and name not in hidden
+            if (shown_name(name) not in gone or name in left) and name not in hidden
         }
         heads = [name for name in state.heads if shown_name(name) not in gone]
         installed = {**dict.fromkeys(heads, ""), **hidden}
@@ -391,7 +392,7 @@ def without_heads(state: State, names: Collection[str]) -> State:
                 ", ".join(known for known in state.heads if not is_auxiliary(known)) or "none is installed"
             )
             raise UnknownRelationError(f"no head is called {name!r}; heads are {known}")
-    gone = {name for name in state.heads if shown_name(name) in names and not is_made(name)}
+    gone = {name for name in state.heads if _is_own(name, names)}
     left = _read_by_shown(state, gone)
     for head in state.heads.values():
         read = sorted(shown_name(name) for name in head.reads & gone)
@@ -408,6 +409,11 @@ def without_heads(state: State, names: Collection[str]) -> State:
         )
     budgets = {name: budget for name, budget in state.budgets.items() if name not in names}
     return replace(_less(state, state.heads.keys() - left), budgets=budgets, commit=None)
+
+
+def _is_own(name: str, heads: Collection[str]) -> bool:
+    """Whether this names what the rules of some heads, named as the user did, say, and not a rewriting."""
+    return shown_name(name) in heads and not is_made(name)
 
 
 def _read_by_shown(state: State, gone: Collection[str] = ()) -> set[str]:

@@ -710,9 +710,16 @@ FAULTS = (
     Fault(
         "what is subtracted in a comparison is added",
         "lftj/planning/lowering.py",
-        'self._terms(expression.right, sign if expression.operator == "+" else -sign)',
-        "self._terms(expression.right, sign)",
+        '_terms(expression.right, sign if expression.operator == "+" else -sign, computed)',
+        "_terms(expression.right, sign, computed)",
         ("evaluation/test_rule_cases.py",),
+    ),
+    Fault(
+        "a computed key fails for rows that join with nothing",
+        "lftj/rewriting/computed_keys.py",
+        "if not _is_total(made):",
+        "if not made:",
+        ("rewriting/test_joins_by_computed.py",),
     ),
     Fault(
         "a comparison that is turned round loses its equality",

@@ -163,6 +163,25 @@ def test_oracle_random_bodies_kept(seed: int, strategy: str) -> None:
     assert not ws.heads
 
 
+def test_heads_of_one_rule_go_one_by_one() -> None:
+    ws = Workspace()
+    ws.load("a", [(n, n) for n in range(12)], columns=["x", "y"])
+    ws.load("b", [(k, k + 5) for k in range(3)], columns=["k", "l"])
+    rule = "first(y, l), second(x, k) <- a(x, y), b(k, l), x % 3 = k."
+    ws.install(rule)
+    ws.install(rule, replace=True)
+    ws.install("first(y, l) <- a(x, y), b(k, l), x % 2 = k.", replace=True)
+    with ws.transaction() as tx:
+        tx.insert("a", [(20, 7)])
+    assert (7, 5) in set(ws["first"]) and (20, 2) in set(ws["second"])
+    ws.verify()
+    ws.uninstall("second")
+    assert "first#computed1" not in str(ws.explain_maintenance())
+    ws.install("third(x) <- a(x, _).")
+    ws.uninstall("first")
+    assert "computed" not in str(ws.explain_maintenance())
+
+
 # -- operations ----------------------------------------------------------------------------------
 
 N = 400
