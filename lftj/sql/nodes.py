@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, dataclass_transform
 
 Place = tuple[int, int]
 """Offsets into the SQL, half-open."""
@@ -183,11 +183,14 @@ class Term(Expression):
 # -- relational nodes --------------------------------------------------------------------------
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 class Node(Placed):
-    """A bag of rows; equal to itself alone."""
+    """A bag of rows; equal to itself alone.  Each class of nodes is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
 
-@dataclass(frozen=True, eq=False)
 class Scan(Node):
     """A table's columns, by name; None: one that nobody reads."""
 
@@ -196,7 +199,6 @@ class Scan(Node):
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Values(Node):
     """Rows of constants; over ``child`` where they refer to it."""
 
@@ -205,19 +207,16 @@ class Values(Node):
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Filter(Node):
     child: Node
     conditions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Project(Node):
     child: Node
     expressions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Join(Node):
     """``conditions``: comparisons of an expression over the left with one over the right; ``general``: of
     both, the columns of the right behind those of the left.
@@ -249,7 +248,6 @@ COUNT = AggregateCall("count", (), "BIGINT")
 """Of rows."""
 
 
-@dataclass(frozen=True, eq=False)
 class Aggregate(Node):
     """Rows of groups, aggregates and values of GROUPING, for each grouping set."""
 
@@ -260,7 +258,6 @@ class Aggregate(Node):
     groupings: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class SetOperation(Node):
     """``kind``: UNION, EXCEPT, INTERSECT; ``all``: by the number of copies."""
 
@@ -278,7 +275,6 @@ class WindowCall(AggregateCall):
     frame: tuple[str, Any, Any] | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class Window(Node):
     """The child's columns, and a value for each call."""
 
@@ -286,7 +282,6 @@ class Window(Node):
     calls: tuple[WindowCall, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Limit(Node):
     """ORDER BY and LIMIT; ``partition``: of DISTINCT ON, each of whose parts is limited."""
 
@@ -297,7 +292,6 @@ class Limit(Node):
     partition: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
 class Unnest(Node):
     """The child's columns and elements of lists, a row for each; of several as many as the longest has."""
 
@@ -306,7 +300,6 @@ class Unnest(Node):
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class With(Node):
     """``definition`` by its number, for ``body``; ``correlates``: made of a correlated subquery."""
 
@@ -317,7 +310,6 @@ class With(Node):
     correlates: bool
 
 
-@dataclass(frozen=True, eq=False)
 class Recall(Node):
     """The rows of a With or Recursion."""
 
@@ -325,7 +317,6 @@ class Recall(Node):
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Recursion(Node):
     """WITH RECURSIVE: the rows of ``base``, and of ``step`` over those that there are."""
 

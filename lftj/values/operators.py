@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 NULL_SAFE = {"<=>": "=", "<!=>": "!="}
@@ -9,6 +13,19 @@ NULL_SAFE = {"<=>": "=", "<!=>": "!="}
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", **{sign: sign for sign in ("=", "!=", *NULL_SAFE)}}
 """``x OP y`` is ``y FLIPPED[OP] x``."""
+
+NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>", "<!=>": "<=>"}
+"""``!(x OP y)`` is ``x NEGATED[OP] y``, but for NULL and NaN."""
+
+ON_VALUES: dict[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""The operators on values of Python's, or what stands for columns."""
 
 ON_ARRAYS: dict[str, np.ufunc] = {
     "<": np.less,

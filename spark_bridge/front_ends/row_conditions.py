@@ -5,24 +5,15 @@ Floats are left out (NaN), and decimals and moments (scales, zones): a rule deci
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, IntegralType, StringType
 
 from lftj.language.syntax import Comparison, Constant, Variable
+from lftj.values.operators import ON_VALUES
 
-_OPERATORS: dict[str, Callable[[Column, Any], Column]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _MOST = 2**63
 
 
@@ -37,9 +28,9 @@ def condition(literal: object, of: Mapping[str, tuple[Column, DataType]]) -> Col
         column, _ = of[left.name]
         return column.isNull() if literal.operator == "<=>" else column.isNotNull()
     one, other = _side(left, of), _side(right, of)
-    if literal.operator not in _OPERATORS or one is None or other is None or one[1] is not other[1]:
+    if literal.operator not in ON_VALUES or one is None or other is None or one[1] is not other[1]:
         return None
-    return _OPERATORS[literal.operator](one[0], other[0])
+    return ON_VALUES[literal.operator](one[0], other[0])
 
 
 def _side(of: object, columns: Mapping[str, tuple[Column, DataType]]) -> tuple[Column, type] | None:

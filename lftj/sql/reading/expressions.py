@@ -128,11 +128,6 @@ class ExpressionReader:
         both = Compare(lower, value, low, place=place), Compare(upper, value, high, place=place)
         return Logic("and", both, place=place)
 
-    def _coalesce(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
-        type_ = type_name(written["return_type"])
-        whole = [one for part in parts for one in _alternatives(part, type_)]
-        return Case(tuple((Not(IsNull(one)), one) for one in whole[:-1]), whole[-1], type_, place=place)
-
     def _cast(self, written: Written, parts: Parts, place: nodes.Place | None) -> Expression:
         type_ = type_name(written["return_type"])
         fails = not written["function_data"].get("try_cast", False)
@@ -191,14 +186,6 @@ def _compared(sign: str, left: Parts, right: Parts, place: nodes.Place | None) -
     return found
 
 
-def _alternatives(of: Expression, type_: str) -> Parts:
-    """Of a COALESCE, so that those of one in another are not named twice each."""
-    coalesced = isinstance(of, Case) and all(test == Not(IsNull(value)) for test, value in of.branches)
-    if not isinstance(of, Case) or of.type != type_ or not coalesced:
-        return (of,)
-    return *(value for _, value in of.branches), of.otherwise
-
-
 _OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_extract": 3, "regexp_replace": 3}
 """Where a regular expression's options stand."""
 
@@ -216,7 +203,9 @@ _READERS: dict[str, Callable[[ExpressionReader, Written, Parts, nodes.Place | No
     "OPERATOR_NOT": lambda _, written, parts, place: Not(*parts, place=place),
     "COMPARE_IN": lambda _, written, parts, place: In(parts[0], parts[1:], place=place),
     "COMPARE_BETWEEN": ExpressionReader._between,
-    "OPERATOR_COALESCE": ExpressionReader._coalesce,
+    "OPERATOR_COALESCE": lambda _, written, parts, place: Call(
+        "coalesce", parts, type_name(written["return_type"]), place=place
+    ),
     "OPERATOR_CAST": ExpressionReader._cast,
     "BOUND_FUNCTION": ExpressionReader._call,
 }

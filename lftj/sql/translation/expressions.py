@@ -7,7 +7,6 @@ columns, and every test that NULL fails takes the alternative away.
 from __future__ import annotations
 
 import datetime
-import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,26 +15,17 @@ from lftj.sql import nodes
 from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, IsNull, Logic, Not, Variable
 from lftj.sql.translation.functions import is_known
 from lftj.sql.types import exactly, kind
+from lftj.values.operators import NEGATED, ON_VALUES
 
 TRUE, FALSE, UNKNOWN = (Constant(value, "BOOLEAN") for value in (True, False, None))
 
-NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>", "<!=>": "<=>"}
-
 NEVER_NULL = ("concat", "list_value")
-READS_NULL = ("greatest", "least", "concat_ws", "error", *NEVER_NULL)
-"""Functions that are not NULL where an argument is."""
+KNOWN_OF = ("greatest", "least", "coalesce")
+READS_NULL = (*KNOWN_OF, "concat_ws", "error", *NEVER_NULL)
+"""Functions that are not NULL where an argument is; the first, where one is not."""
 
 PARTIAL = ("list_extract", "array_extract", "list_element", "nullif", "try_strptime", "list_position")
 """Functions that may be NULL where no argument is."""
-
-_ORDERS: dict[str, Callable[..., bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def children(of: Expression | tuple[object, ...]) -> Iterator[Expression]:
@@ -105,10 +95,7 @@ def nullable(of: Expression) -> bool:
     if isinstance(of, Compare) and of.operator in ("<=>", "<!=>"):
         return False
     if isinstance(of, Case):
-        branches = any(
-            condition != Not(IsNull(value)) and nullable(value) for condition, value in of.branches
-        )
-        return branches or nullable(of.otherwise)
+        return nullable(of.otherwise) or any(nullable(value) for _, value in of.branches)
     if isinstance(of, Cast) and not of.fails:
         return True
     if isinstance(of, Call):
@@ -116,7 +103,7 @@ def nullable(of: Expression) -> bool:
             return of.function in PARTIAL
         if of.function == "concat_ws":
             return nullable(of.arguments[0])  # the separator
-        if of.function in ("greatest", "least"):
+        if of.function in KNOWN_OF:
             return all(map(nullable, of.arguments))
     return any(map(nullable, children(of)))
 
@@ -183,7 +170,7 @@ def _compare(of: Compare) -> Expression:
             sides = (midnight, day.argument) if turned else (day.argument, midnight)
             return folded(replace(of, left=sides[0], right=sides[1]))
     if isinstance(left, Constant) and isinstance(right, Constant) and left.type == right.type:
-        return TRUE if _ORDERS[of.operator](left.value, right.value) else FALSE
+        return TRUE if ON_VALUES[of.operator](left.value, right.value) else FALSE
     if left == right and not nullable(left) and kind(left.type) != "float":
         return TRUE if of.operator in ("=", "<=", ">=") else FALSE
     return of
@@ -281,8 +268,10 @@ def _cast(of: Cast) -> Expression:
 
 
 def _call(of: Call) -> Expression:
-    if of.function in ("greatest", "least"):
+    if of.function in KNOWN_OF:
         known = tuple(one for one in of.arguments if not is_null(one))
+        if of.function == "coalesce":
+            known = known[: next((at for at, one in enumerate(known, 1) if not nullable(one)), None)]
         if len(known) < 2:
             return folded(Cast(known[0], of.type)) if known else Constant(None, of.type, place=of.place)
         return replace(of, arguments=known)

@@ -16,7 +16,7 @@ _SAME = (
     *("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour", "minute", "second"),
     *("strftime", "list_extract", "make_date", "last_day", "epoch", "isodow", "isoyear", "date_diff"),
     *("decade", "century", "lpad", "rpad", "left", "right", "repeat", "translate", "ascii", "error"),
-    *("millisecond", "microsecond", "epoch_ms", "epoch_us", "epoch_ns"),
+    *("millisecond", "microsecond", "epoch_ms", "epoch_us", "epoch_ns", "coalesce"),
     *("chr", "reverse", "string_split", "substring", "position", "regexp_extract", "length", "len", "round"),
 )
 _OTHER = {

@@ -310,7 +310,7 @@ def _by_copies(t: Translation, node: nodes.SetOperation, keeps: bool) -> Bag:
     alike = tuple(Compare("<=>", one, one) for one in columns)
     both = nodes.Join("INNER" if keeps else "LEFT", left, right, alike, place=node.place)
     m = replace(n, index=n.index + len(columns) + 1)
-    theirs = nodes.Case(((Not(IsNull(m)), m),), Constant(0, "BIGINT"), "BIGINT")
+    theirs = Call("coalesce", (m, Constant(0, "BIGINT")), "BIGINT")
     number = Call("least", (n, m), "BIGINT") if keeps else Call("-", (n, theirs), "BIGINT")
     copies = nodes.Unnest(both, (Call("range", (number,), "BIGINT[]"),), ("BIGINT",))
     return t.bag(nodes.Project(copies, tuple(columns)))

@@ -28,11 +28,12 @@ from typing import Any
 from lftj.sql import nodes
 from lftj.sql.nodes import Call, Case, Cast, Compare, Constant, Expression, In, IsNull, Logic, Not, Variable
 from lftj.sql.translation.bodies import Atom, Body, Shape
-from lftj.sql.translation.expressions import FALSE, NEGATED, exists_in, is_null, nullable, variables, walked
+from lftj.sql.translation.expressions import FALSE, exists_in, is_null, nullable, variables, walked
 from lftj.sql.translation.functions import INSTEAD, TESTS, template
 from lftj.sql.types import digits, holds, kind, written
 from lftj.values import spelling
 from lftj.values.names import nearest_usable
+from lftj.values.operators import NEGATED
 
 _KEYWORDS = (
     *("in", "like", "not", "is", "null", "true", "false", "escape", "bag", "distinct", "default", "if"),
@@ -308,10 +309,7 @@ class Writer:
         if _is_untyped(of.branches[-1][1]) and _is_untyped(of.otherwise):
             text = f', cast({self._value(of.otherwise)}, "{self._type(of.type, of.place)}")'
         for condition, value in reversed(of.branches):
-            if condition == Not(IsNull(value)) and text:
-                text = f", coalesce({self._value(value)}{text})"
-            else:
-                text = f", if({self._condition(condition)}, {self._value(value)}{text})"
+            text = f", if({self._condition(condition)}, {self._value(value)}{text})"
         return text[2:]
 
     def _type(self, type_: str, place: nodes.Place | None) -> str:
@@ -391,7 +389,7 @@ class Writer:
             return [f"{self._name(of.element)} in {self._value(of.list)}"]
         if isinstance(of, Case):
             return [f"coalesce({self._value(of)}, {str(not holds).lower()}) = {str(holds).lower()}"]
-        if isinstance(of, IsNull) and any(isinstance(one, Case) for one in walked(of.argument)):
+        if isinstance(of, IsNull) and any(map(_chooses, walked(of.argument))):
             return [f"coalesce({self._condition(of, holds)}, false) = true"]  # rules refuse what they know
         if isinstance(of, Constant) and of != FALSE and of.value is not None and bool(of.value) == holds:
             return []
@@ -409,10 +407,14 @@ class Writer:
         return name
 
 
+def _chooses(of: Expression) -> bool:
+    return isinstance(of, Case) or (isinstance(of, Call) and of.function == "coalesce")
+
+
 def _is_simple(of: Logic) -> bool:
     """Whether its parts are such as a search can use, or a plain test of a row."""
     parts = [one for part in of.arguments for one in walked(part)]
-    return not any(isinstance(one, Case | Cast | IsNull) for one in parts) and len(parts) <= 60
+    return not any(isinstance(one, Cast | IsNull) or _chooses(one) for one in parts) and len(parts) <= 60
 
 
 def _is_untyped(of: Expression) -> bool:
