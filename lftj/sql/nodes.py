@@ -36,10 +36,14 @@ class Placed:
 # -- expressions ------------------------------------------------------------------------------
 
 
+@dataclass_transform(frozen_default=True)
 class Expression(Placed):
-    """A value of each row."""
+    """A value of each row.  Each class of expressions is a frozen dataclass."""
 
     type: str
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 class Condition(Expression):
@@ -48,7 +52,6 @@ class Condition(Expression):
     type = "BOOLEAN"
 
 
-@dataclass(frozen=True)
 class Column(Expression):
     """A column of the child, or of both sides of a join, by its place."""
 
@@ -56,7 +59,6 @@ class Column(Expression):
     type: str
 
 
-@dataclass(frozen=True)
 class Constant(Expression):
     """``value``: None is NULL."""
 
@@ -64,7 +66,6 @@ class Constant(Expression):
     type: str
 
 
-@dataclass(frozen=True)
 class Call(Expression):
     """An operator or function by DuckDB's name, NULL where an argument is."""
 
@@ -77,43 +78,36 @@ SERIES = ("range", "generate_series")
 """Functions that give a list of different values, none of them NULL."""
 
 
-@dataclass(frozen=True)
 class Cast(Expression):
     argument: Expression
     type: str
     fails: bool = True  # TRY_CAST gives NULL
 
 
-@dataclass(frozen=True)
 class Compare(Condition):
     operator: str  # one of = != < <= > >= <=> <!=>
     left: Expression
     right: Expression
 
 
-@dataclass(frozen=True)
 class Logic(Condition):
     operator: str  # "and" or "or"
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
 class Not(Condition):
     argument: Expression
 
 
-@dataclass(frozen=True)
 class IsNull(Condition):
     argument: Expression
 
 
-@dataclass(frozen=True)
 class In(Condition):
     argument: Expression
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
 class Case(Expression):
     """The first branch whose condition is true; COALESCE too."""
 
@@ -122,7 +116,6 @@ class Case(Expression):
     type: str
 
 
-@dataclass(frozen=True)
 class Variable(Expression):
     """A value of a row: what :mod:`lftj.sql.translation.bodies` puts in the place of a column."""
 
@@ -132,7 +125,6 @@ class Variable(Expression):
     nullable: bool = field(compare=False, default=True)
 
 
-@dataclass(frozen=True)
 class Member(Condition):
     """That a variable is one of a list: a row for each, which are different and not NULL."""
 
@@ -140,7 +132,6 @@ class Member(Condition):
     list: Expression
 
 
-@dataclass(frozen=True)
 class Defined(Condition):
     """What a variable is: a value too long to be written wherever it is read."""
 
@@ -148,7 +139,6 @@ class Defined(Condition):
     value: Expression
 
 
-@dataclass(frozen=True)
 class Exists(Condition):
     """Whether a head has the tuple of these terms, where NULL is a value like others; true or false.
 
@@ -167,7 +157,6 @@ class SortKey:
     nulls_first: bool = False
 
 
-@dataclass(frozen=True)
 class Term(Expression):
     """An aggregate among the terms of a head; ``settings``: literals behind the first argument."""
 

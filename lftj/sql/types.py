@@ -42,7 +42,6 @@ _TYPES = {
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
-
 _EXACT = Context(prec=76)
 
 

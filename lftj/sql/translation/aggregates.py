@@ -61,7 +61,7 @@ def aggregated(t: Translation, node: nodes.Aggregate) -> Bag:
         return alone
     if not node.groups and not t.bag(node.child):
         return [Body().showing(_of_nothing(call) for call in node.calls)] * len(node.sets)
-    orders = _orders(node)
+    orders = list(dict.fromkeys(call.order for call in node.calls if call.order))
     if len(orders) > 1:
         return _by_order(t, node, orders)
     bag: Bag = []
@@ -73,11 +73,6 @@ def aggregated(t: Translation, node: nodes.Aggregate) -> Bag:
         marks = [Constant(_grouping(one, groups), "BIGINT") for one in node.groupings]
         bag.append(found.showing((*shown, *values, *marks)))
     return bag
-
-
-def _orders(node: nodes.Aggregate) -> list[tuple[nodes.SortKey, ...]]:
-    """In which its aggregates read their rows, where that is asked for."""
-    return list(dict.fromkeys(call.order for call in node.calls if call.order))
 
 
 def _by_order(t: Translation, node: nodes.Aggregate, orders: Sequence[tuple[nodes.SortKey, ...]]) -> Bag:
@@ -118,20 +113,16 @@ def _distinct_groups(t: Translation, node: nodes.Aggregate) -> Bag:
 
 def _only_row(t: Translation, node: nodes.Aggregate) -> Bag | None:
     """The value of a subquery that always has one row, and their number: the row itself."""
-    if node.groups or not all(_of_row(call) or _is_ones(call) for call in node.calls):
+    if node.groups or not all(call.function == "any_value" or _is_ones(call) for call in node.calls):
         return None
     bag = t.bag(node.child)
     if len(bag) != 1 or not t.is_always_there(bag[0]):
         return None
     (body,) = bag
     row = body.showing(
-        over(call.arguments[0], body.columns) if _of_row(call) else _ONE for call in node.calls
+        _ONE if _is_ones(call) else over(call.arguments[0], body.columns) for call in node.calls
     )
     return [row] * len(node.sets)
-
-
-def _of_row(call: nodes.AggregateCall) -> bool:
-    return call.function == "any_value"
 
 
 def _is_ones(call: nodes.AggregateCall) -> bool:
@@ -139,11 +130,7 @@ def _is_ones(call: nodes.AggregateCall) -> bool:
     return call.function == "count" and not any(map(nullable, call.arguments))
 
 
-def _head(
-    t: Translation,
-    node: nodes.Aggregate,
-    groups: Sequence[int],
-) -> Head:
+def _head(t: Translation, node: nodes.Aggregate, groups: Sequence[int]) -> Head:
     grouped = [node.groups[place] for place in groups]
     calls = node.calls or (nodes.COUNT,)
     asked: list[Expression] = [*grouped]
@@ -166,12 +153,9 @@ def _head(
                     (body, (Constant(number, "BIGINT"), *body.columns[:n_groups], *each))
                     for number, (body, each) in enumerate(zip(bag, terms, strict=True))
                 ]
-                columns = (nearest_usable("part", named), *named)
-                key = n_groups + 1
-                parts = t.head(
-                    "parts", numbered, types=("BIGINT", *shown), names=columns, key=key, place=place
-                )
-                body = t.read(parts)
+                columns, key = (nearest_usable("part", named), *named), n_groups + 1
+                told = ("BIGINT", *shown)
+                body = t.read(t.head("parts", numbered, types=told, names=columns, key=key, place=place))
                 bag = [body.showing(body.columns[1:])]
                 values = body.columns[key:]
                 terms = [[_sum_of(call, of, alone) for call, of in zip(calls, values, strict=True)]]
@@ -179,15 +163,8 @@ def _head(
                 bag = [t.materialised("rows", bag, types)]
                 terms = [_terms(t, calls, bag[0].columns[n_groups:], alone)]
     rows = [(body, (*body.columns[:n_groups], *each)) for body, each in zip(bag, terms, strict=True)]
-    return t.head(
-        "totals" if alone else "groups",
-        rows,
-        types=shown,
-        names=named,
-        key=n_groups,
-        always=alone,
-        place=place,
-    )
+    wanted = "totals" if alone else "groups"
+    return t.head(wanted, rows, types=shown, names=named, key=n_groups, always=alone, place=place)
 
 
 def _named(calls: Sequence[nodes.AggregateCall], keys: Sequence[Expression]) -> list[str]:
@@ -292,15 +269,16 @@ def _term(t: Translation, call: nodes.AggregateCall, values: Sequence[Expression
 def _known(t: Translation, call: nodes.AggregateCall) -> str:
     """An aggregate as rules call it."""
     name = call.function
-    if name == "quantile_cont" and _is_half(call):
-        name = "median"
+    type_ = call.arguments[0].type if call.arguments else ""
+    if name == "quantile_cont" and kind(type_) in ("integer", "float", "decimal"):
+        share = call.arguments[1]
+        name = "median" if isinstance(share, Constant) and share.value == 0.5 else name
     if name not in (*_KNOWN, *_COUNTS):
         raise t.refusal(call.place, f"the aggregate {name}()", _INSTEAD.get(name, ""))
     pairs = name in ("arg_min", "arg_max")
     if len(call.arguments) > 1 + pairs and name not in ("string_agg", "quantile", "median"):
         instead = "QUALIFY row_number() OVER (...) <= n"
         raise t.refusal(call.place, f"{call.function}() of so many rows", instead)
-    type_ = call.arguments[0].type if call.arguments else ""
     if name == "median" and kind(type_) == "decimal":  # DuckDB cuts the mean of two off
         raise t.refusal(call.place, f"median() of {type_}", "quantile_disc(x, 0.5), median(x::DOUBLE)")
     if name in ("avg", "median") and kind(type_) in ("date", "timestamp", "text"):
@@ -308,12 +286,6 @@ def _known(t: Translation, call: nodes.AggregateCall) -> str:
     if call.distinct and pairs:
         raise t.refusal(call.place, f"{call.function}(DISTINCT)")
     return name
-
-
-def _is_half(call: nodes.AggregateCall) -> bool:
-    share = call.arguments[1]
-    numbers = kind(call.arguments[0].type) in ("integer", "float", "decimal")
-    return numbers and isinstance(share, Constant) and share.value == 0.5
 
 
 def _setting(t: Translation, call: nodes.AggregateCall) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lftj.sql import nodes
 from lftj.sql.nodes import Compare, Constant, Exists, Expression, Logic, Member, Not, Placed, Variable
 from lftj.sql.translation.expressions import (
     FALSE,
@@ -53,6 +54,10 @@ class Body:
     columns: tuple[Expression, ...] = ()
     rows: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
     sides: tuple[tuple[Expression, bool], ...] = ()
+
+    @property
+    def place(self) -> nodes.Place | None:
+        return nodes.place_around(one.place for one in (*self.tests, *self.columns, *self.atoms))
 
     @property
     def computed(self) -> Iterator[Expression]:

@@ -138,8 +138,7 @@ def _check_step(t: Translation, node: nodes.Recursion, head: Head, body: Body) -
     through = [rule.place for rule in read if head.relation in rule.reads]
     if through or head.relation not in direct:
         what = "a step of UNION ALL that reads the recursion through groups or a subquery, or not at all"
-        shown = nodes.place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
-        place = nodes.place_around(through) or shown
+        place = nodes.place_around(through) or body.place
         raise t.refusal(place, what, "join the recursion, and group and order what comes of all")
 
 

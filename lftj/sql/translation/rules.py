@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lftj.sql.nodes import Expression, Place, Term, Variable, WindowCall, place_around
+from lftj.sql.nodes import Expression, Place, Term, Variable, WindowCall
 from lftj.sql.translation.bodies import Body, Shape, determined
 from lftj.sql.translation.text import Refuse, Writer
 from lftj.values.names import nearest_usable
@@ -80,8 +80,7 @@ class Rules:
         once = determined(body, (term for _, term in terms), self.shapes)
         text = writing.body()
         reads = frozenset(writing.reads())
-        place = place or place_around(one.place for one in (*body.tests, *body.columns, *body.atoms))
-        self.rules.append(Rule(head, shown, defaults, text, more, bag, once, reads, place))
+        self.rules.append(Rule(head, shown, defaults, text, more, bag, once, reads, place or body.place))
 
     def becomes_result(self, body: Body, names: Sequence[str]) -> bool:
         """Give the result's name, and these to its columns, to a head of which nothing reads but this body.
@@ -94,12 +93,8 @@ class Rules:
         new = dict(zip(shown, names, strict=False))
         mine = [rule for rule in self.rules if {rule.head} == heads]
         others = len(body.atoms) > 1 or body.tests or any(rule.reads & heads for rule in self.rules)
-        if (
-            others
-            or not mine
-            or len(new) < len(names)
-            or any(dict(rule.terms).keys() != new.keys() for rule in mine)
-        ):
+        shows = len(new) == len(names) and all(dict(rule.terms).keys() == new.keys() for rule in mine)
+        if others or not mine or not shows:
             return False
         for rule in mine:
             terms = tuple((name, dict(rule.terms)[column]) for column, name in new.items())

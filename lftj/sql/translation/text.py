@@ -152,7 +152,7 @@ class Writer:
         if isinstance(of, Variable) and self._constant_of(of) is None:
             return self._name(of)
         if of not in self._computed:
-            name = self._free(_wanted(of))
+            name = self._free(next((one.name for one in variables(of)), "v"))
             self._computed[of] = name
             self._assignments.append(f"{name} = {self._assigned(of)}")
         return self._computed[of]
@@ -438,18 +438,10 @@ def literal(value: Any, type_: str) -> str | None:
         return text if "." in text else f"{text}.0"
     if not isinstance(value, str | bytes | int | datetime.date):
         return None
-    return "".join(one if one.isprintable() else _escaped(one) for one in spelling.literal(value))
-
-
-def _escaped(sign: str) -> str:
-    return f"\\u{ord(sign):04x}" if ord(sign) < 0x10000 else sign
+    signs = spelling.literal(value)
+    return "".join(one if one.isprintable() or one > "\uffff" else f"\\u{ord(one):04x}" for one in signs)
 
 
 def _listed(names: Sequence[str]) -> str:
     """One by itself, several in parentheses."""
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _wanted(of: Expression) -> str:
-    found = next(variables(of), None)
-    return "v" if found is None else found.name
