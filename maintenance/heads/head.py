@@ -88,8 +88,7 @@ class MaintainedHead(Staged):
         atoms = [a for rule, _ in self.rules for b in rule.bodies for a in (*b.atoms, *b.negations)]
         self.component = program.component_of(name)
         """The heads that it is stepped with; none, unless it depends on itself."""
-        beside = intermediates.read_by(name)
-        self.reads = component_reads(program, self.component or (name,)) | beside
+        self.reads = component_reads(program, self.component or (name,)) | intermediates.read_by(name)
         self.read_columns = frozenset(
             (atom.relation, number)
             for atom in atoms
@@ -97,7 +96,13 @@ class MaintainedHead(Staged):
             if not isinstance(term, Wildcard)
         )
         """Columns that its rules read, by relation and number."""
-        self.reads_as_functions = frozenset(a.relation for a in atoms if a.functional and not beside)
+        self.reads_as_functions = frozenset(
+            atom.relation
+            for rule, _ in self.rules
+            for body in ([] if intermediates.joins(rule) else rule.bodies)
+            for atom in (*body.atoms, *body.negations)
+            if atom.functional
+        )
         self.keeping = keeping
         self.sources = self._planned(versions, intermediates, components)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
@@ -124,8 +129,8 @@ class MaintainedHead(Staged):
         relations = {read: versions[read] for read in self.reads}
         sources: list[HeadSource] = []
         for rule, head in self.rules:
-            if intermediates.joins(head):
-                sources.append(SideBySideSource(rule, *intermediates.joined(head)))
+            if intermediates.joins(rule):
+                sources.append(SideBySideSource(rule, *intermediates.joined(rule)))
                 continue
             extremum = one_by_one(rule, head, self.keeping)
             if extremum is not None and not intermediates.shares(rule, head):

@@ -81,12 +81,12 @@ class Intermediate(Staged):
         strategy: BodyStrategy,
         keeping: Keeping,
         wanted: Sequence[str] = (),
-        joins: Mapping[str, Join] = MappingProxyType({}),
+        joins: Mapping[CheckedRule, Join] = MappingProxyType({}),
     ) -> None:
         """``rule``: whose bodies are evaluated; all ``sharers`` are there from the beginning.
 
-        ``wanted``: variables that are read beside those of sharers.  ``joins``: by head, of sharers that it
-        has side by side.
+        ``wanted``: variables that are read beside those of sharers.  ``joins``: by rule, of sharers that
+        its head has side by side.
         """
         if strategy.fetches:
             rule = replace(rule, bodies=merged_tests(rule.bodies))
@@ -126,8 +126,8 @@ class Intermediate(Staged):
             if sharer not in beside
         }
         self._joined = {
-            head: JoinedGroups(join.sharers, list(map(self._scans.accumulator, join.sharers)), join.places)
-            for head, join in joins.items()
+            rule: JoinedGroups(join.sharers, list(map(self._scans.accumulator, join.sharers)), join.places)
+            for rule, join in joins.items()
         }
         self._counts: dict[Projected, Weighted] = {}  # how often each tuple is found, of a build
         self._round: object = None
@@ -142,9 +142,9 @@ class Intermediate(Staged):
         """A head's groups, which a build fills; the head stages, keeps and drops them."""
         return self._groups[sharer]
 
-    def joined(self, head: str) -> JoinedGroups:
-        """The groups of a head that has sharers side by side; as :meth:`groups`."""
-        return self._joined[head]
+    def joined(self, rule: CheckedRule) -> JoinedGroups:
+        """The groups of a joining rule that has sharers side by side; as :meth:`groups`."""
+        return self._joined[rule]
 
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""
@@ -227,7 +227,7 @@ class Intermediate(Staged):
         if isinstance(sharer, Sharer):
             self._scans.leave(sharer)
             self._groups.pop(sharer, None)
-            self._joined = {head: one for head, one in self._joined.items() if sharer not in one.sharers}
+            self._joined = {rule: one for rule, one in self._joined.items() if sharer not in one.sharers}
         self.sharers = tuple(other for other in self.sharers if other is not sharer) or self.sharers
 
     def _check_own(self) -> None:
@@ -260,7 +260,7 @@ class Intermediates:
                 key, names = self._key(rule, head)
                 if key in self._sharers:
                     self._sharers[key].append(Projected(rule, head, self._own(key, names)))
-        self._joins = {head.relation: join for rule, head in heads if (join := self._join(rule)) is not None}
+        self._joins = {rule: join for rule, _ in heads if (join := self._join(rule)) is not None}
         self._beside = {one.head.relation for join in self._joins.values() for one in join.sharers}
 
     def _join(self, rule: CheckedRule) -> Join | None:
@@ -279,9 +279,9 @@ class Intermediates:
         names = [*terms[0][:-1], *(own[-1] for own in terms)]
         return Join(tuple(aggregates), tuple(names.index(name) for name in head.columns))
 
-    def joins(self, head: CheckedHead) -> bool:
-        """Whether a head has its aggregates side by side."""
-        return head.relation in self._joins
+    def joins(self, rule: CheckedRule) -> bool:
+        """Whether this is a joining rule whose head has its aggregates side by side."""
+        return rule in self._joins
 
     def is_beside(self, head: CheckedHead) -> bool:
         """Whether a head is one of several aggregates that another has side by side."""
@@ -289,14 +289,15 @@ class Intermediates:
 
     def read_by(self, name: str) -> frozenset[str]:
         """What the bodies read whose aggregates a head has side by side."""
-        sharers = self._joins[name].sharers if name in self._joins else ()
+        joins = [join for rule, join in self._joins.items() if rule.heads[0].relation == name]
+        sharers = [one for join in joins for one in join.sharers]
         return frozenset(read for one in sharers for body in one.rule.bodies for read in body.relations)
 
-    def joined(self, head: CheckedHead) -> tuple[Intermediate, JoinedGroups]:
-        """The intermediate and the groups of a head that has its aggregates side by side."""
-        first = self._joins[head.relation].sharers[0]
+    def joined(self, rule: CheckedRule) -> tuple[Intermediate, JoinedGroups]:
+        """The intermediate and the groups of a joining rule whose head has its aggregates side by side."""
+        first = self._joins[rule].sharers[0]
         intermediate = self._made[self._key(first.rule, first.head)[0]]
-        return intermediate, intermediate.joined(head.relation)
+        return intermediate, intermediate.joined(rule)
 
     def _own(self, key: object, names: Mapping[str, str]) -> dict[str, str]:
         """What the rule that is evaluated calls the variables of one that is as it is."""
@@ -325,7 +326,7 @@ class Intermediates:
         if sharer is None:
             return None
         if key not in self._made:
-            joins = {name: join for name, join in self._joins.items() if join.sharers[0] in sharers}
+            joins = {joining: join for joining, join in self._joins.items() if join.sharers[0] in sharers}
             self._made[key] = Intermediate(
                 self._rules[key], sharers, relations, strategy, self._keepings[head.relation], joins=joins
             )

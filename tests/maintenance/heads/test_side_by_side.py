@@ -265,6 +265,28 @@ def test_a_view_of_sql() -> None:
     play.ws.verify()
 
 
+def test_a_head_of_several_rules() -> None:
+    """Each rule has its own aggregates side by side, and what two rules give alike is there once."""
+    play = Play(Workspace(), 29, nulls=False)
+    play.ws.install("""
+out(a, count(distinct b), max(c)) <- r(a, b, c, _), c < 5.
+out(a, count(distinct s), max(b)) <- r(a, b, _, s), b > 1.
+out(a, n, seven)                  <- r(a, n, _, _), n = 1, seven = 7.
+""")
+    for _ in range(20):
+        play.step()
+        wanted = {(a, b, 7) for a, b, _, _ in play.rows if b == 1}
+        for a, own in groups(play.rows).items():
+            low = [(b, c) for _, b, c, _ in own if c is not None and c < 5]
+            high = [(s, b) for _, b, _, s in own if b > 1]
+            wanted |= {
+                (a, len({x for x, _ in some}), max(y for _, y in some)) for some in (low, high) if some
+            }
+        assert found(play.ws, ["out"])["out"] == sorted(wanted)
+    play.ws.verify()
+    play.ws.check_invariants()
+
+
 def test_several_alternatives_count_a_row_once() -> None:
     play = Play(Workspace(), 23, nulls=False)
     play.ws.install("out(a, count(), count(distinct b), max(b)) <- r(a, b, c, _), (c < 5 ; b > 1).")
