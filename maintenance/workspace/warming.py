@@ -48,6 +48,7 @@ _RULES = (
     "next[a] = b <- edge(a, b), a < 1.",
     "above(a, c) <- edge(a, b), edge(_, c), c > b, next(c).",
     "all(sum(b), count(), min(b)) <- edge(a, b).",
+    "kinds(a, count(), count(distinct b)) <- edge(a, b).",
 )
 
 
