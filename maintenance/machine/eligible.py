@@ -10,8 +10,9 @@ from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
-from maintenance.strategies.strategy import Versions
+from maintenance.strategies.strategy import BodySearch, Versions
 
 
 def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[str, str]:
@@ -61,8 +62,6 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
         return "it reads as a function what may have two values of one key"
     if head._checks_values:
         return "two values of one key are possible"
-    if head.choice is not None:
-        return "its strategy is auto"
     if len(head.sources) == 1 and isinstance(head.sources[0], AggregateSource):
         return _refusal_of_aggregate(head.sources[0])
     for source in head.sources:
@@ -87,10 +86,20 @@ def _refusal_of_aggregate(source: AggregateSource) -> str | None:
     return _refusal_of_bodies(source._intermediate.bodies)
 
 
+def terms_of(search: BodySearch) -> DeltaBody | None:
+    """What keeps a body by its delta rule, where that can be used."""
+    if isinstance(search, AutoBody):
+        return search.delta
+    return search if type(search) is DeltaBody else None
+
+
 def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
     for body in bodies:
-        if type(body) is not RuleBody or len(body.searches) != 1 or type(body.searches[0]) is not DeltaBody:
+        if type(body) is not RuleBody or len(body.searches) != 1 or terms_of(body.searches[0]) is None:
             return "a body that is not kept by one search under delta"
+        (search,) = body.searches
+        if isinstance(search, AutoBody) and search.keeps_something:
+            return "auto keeps a body by trace" if search.traces else "auto makes records for trace"
         if not body._always_passes:
             return "a test beside the rows"
         if not body.lowered.finishes_in_search:

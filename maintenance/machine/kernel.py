@@ -32,6 +32,7 @@ from lftj.storage.support import crossing
 from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
 from maintenance.groups.grouped import _difference, _open_groups
 from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
+from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
 from maintenance.machine.records import (
     DONE,
@@ -99,6 +100,7 @@ def begin(program):
         relation = relation_at(where)
         relation.changed = relation.touched = relation.staged = relation.opens = relation.nexts = 0
         relation.seeks = relation.failed = relation.surgeries = relation.regions = 0
+    forget(program)
     for where in view(program.indexes, program.n_indexes):
         layered_at(where).next_is_b = layered_at(where).is_b
     for op in view(program.ops, program.n_ops):
@@ -186,10 +188,12 @@ def join(program, op):
     bindings, weights = branches(op)
     if len(weights) == 0:
         return DONE
-    head.surgeries += len(weights) * max(1, op.n_searched)
+    n_branches = len(weights) * max(1, op.n_searched)
+    head.surgeries += n_branches
     if op.n_searched == 0:
         for row in range(len(weights)):
             weights[row] *= op.sign
+        note_join(op, 0, n_branches, len(weights))
         return collect(program, bindings, weights, op)
     memories, uses = view(op.memories, op.n_memories), view(op.uses, 2 * op.n_memories)
     for number in range(op.n_memories):
@@ -199,7 +203,7 @@ def join(program, op):
     terms = view(op.terms, op.n_terms * TERM_ITEMS).reshape((op.n_terms, TERM_ITEMS))
     buffer = view(op.buffer, op.n_buffer)
     found, found_weights, status = _search_all(
-        terms, op.listed, memories, bindings, weights, buffer, program.budget, counted
+        terms, op.listed, memories, bindings, weights, buffer, op.budget, counted
     )
     progress = progress_at(counted.ctypes.data)
     head.opens += progress.opens
@@ -209,6 +213,8 @@ def join(program, op):
     head.regions += len(weights) * op.n_searched
     if status != STATUS_DONE:
         return LEFT
+    operations = progress.opens + progress.nexts + progress.seeks
+    note_join(op, operations, n_branches, len(found_weights))
     return collect(program, found, found_weights, op)
 
 
@@ -352,7 +358,8 @@ def publish(program):
     view(program.log, at)[start] = at - start
     program.log_end = at
     program.commits += changes
-    return status
+    add_up(program)
+    return TO_FOLD if program.taken > program.taken_room else status
 
 
 @part

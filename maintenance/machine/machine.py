@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from indices.compiled import load_kernels
@@ -24,7 +25,9 @@ from indices.wrapping import wraps_around
 from lftj.process.interrupts import interruptible
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
+from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
+from maintenance.machine.accounting import Taken
 from maintenance.machine.eligible import refusals
 from maintenance.machine.kernel import commit
 from maintenance.machine.piece import Piece
@@ -38,7 +41,7 @@ from maintenance.machine.program import (
 )
 from maintenance.machine.records import DONE, FULL, LEFT, ROOM, TO_FOLD
 from maintenance.machine.structures import SIZES, Sizes
-from maintenance.strategies.strategy import Versions
+from maintenance.strategies.strategy import Round, Versions
 
 FEWEST = 4
 """Transactions go the general way before a program is made or bound."""
@@ -106,6 +109,9 @@ class Host(Protocol):
     def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
         """Publish these versions, so many commits behind the state; whether their changes were kept."""
 
+    def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
+        """Let choices know what the commits took that were folded, and heads tidy up."""
+
     def reference(self, transaction: Any, versions: Versions) -> Mapping[str, Change] | None:
         """What the general way makes of a transaction over these versions; nothing is changed by it."""
 
@@ -152,7 +158,9 @@ class Machine:
     # -- who is in --------------------------------------------------------------------------------
 
     def noticed(self, host: Host, n_rows: int) -> None:
-        """A transaction of so many rows went the general way, when there was no program; under the lock."""
+        """A transaction of so many rows went the general way; under the lock."""
+        if self.layout is not None and self._program is not None and self._program.phases_stay:
+            return
         self._waited = self._waited + 1 if n_rows <= STAGED // 16 else 0
         if self._waited >= self._wait and host.takes_single_changes:
             self._waited = 0
@@ -283,9 +291,14 @@ class Machine:
     def _expected(
         self, host: Host, transaction: Committed, program: MachineProgram
     ) -> Mapping[str, Change] | None:
-        versions = program.folded(host.as_bound.versions)
+        versions = program.folded(host.as_bound.versions).new
         program.settle()
-        return host.reference(transaction, versions)
+        kept = [(body, {**vars(body), "ledger": replace(body.ledger)}) for body in program.bodies]
+        try:
+            return host.reference(transaction, versions)
+        finally:
+            for body, its in kept:
+                vars(body).update(its)
 
     @interruptible()
     def fold(self, host: Host) -> None:
@@ -295,13 +308,12 @@ class Machine:
             program = self._program
             if program is None or not self.is_ahead(host.as_bound):
                 return
-            versions, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
+            change, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
             program.settle()
             seconds, self._seconds = self._seconds, 0.0
-            host.fold(versions, commits, seconds, self._kept)
+            host.fold(change.new, commits, seconds, self._kept)
             self.leave()
-            for head in program.heads.values():
-                head.tidy(versions)
+            host.account(program.taken(), change, program.heads.values())
 
 
 def _compare(found: Mapping[str, Change], expected: Mapping[str, Change] | None) -> None:

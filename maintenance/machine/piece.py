@@ -67,12 +67,12 @@ class Piece:
                 stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
                 stats.no_changes[name] = int(block.staged) - len(change)
             else:
-                stats.rules[name] = _figures(layout.strategies[name], block)
+                stats.rules[name] = _figures(layout.strategies[name], layout.chosen[name], block)
         return stats
 
 
-def _figures(strategy: str, block: Block) -> RuleStats:
-    figures = RuleStats(strategy, head_changes=int(block.rows))
+def _figures(strategy: str, chosen: tuple[str, ...], block: Block) -> RuleStats:
+    figures = RuleStats(strategy, head_changes=int(block.rows), chosen=chosen)
     figures.opens, figures.nexts, figures.seeks = int(block.opens), int(block.nexts), int(block.seeks)
     figures.empty_regions, figures.surgeries = int(block.failed), int(block.surgeries)
     figures.regions = int(block.regions)

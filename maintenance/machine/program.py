@@ -12,7 +12,7 @@ relations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,20 +22,23 @@ from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.runs import MAX_RUNS
 from lftj.values.schema import Schema
+from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
-from maintenance.machine.eligible import refusals
+from maintenance.machine.accounting import BodyAccount, Taken, taken_since
+from maintenance.machine.eligible import refusals, terms_of
 from maintenance.machine.records import Join, Net, Program, Project, Relation, Step
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports
-from maintenance.strategies.strategy import Versions
+from maintenance.strategies.auto.auto_body import AutoBody
+from maintenance.strategies.strategy import BodySearch, Round, Versions
 
 STAGED = 1 << 10
 """Items that a transaction may stage."""
 
-N_STAGED, LOG_END, COMMITS = map(Program.place, ("n_staged", "log_end", "commits"))
+N_STAGED, LOG_END, COMMITS, TAKEN = map(Program.place, ("n_staged", "log_end", "commits", "taken"))
 """Of the header."""
 
 
@@ -43,7 +46,8 @@ N_STAGED, LOG_END, COMMITS = map(Program.place, ("n_staged", "log_end", "commits
 class Layout:
     """What a transaction has to know to stage rows as numbers, and to read what they did.
 
-    ``staged``: by relation its number, how many columns it has, and its schema.
+    ``staged``: by relation its number, how many columns it has, and its schema.  ``chosen``: by head under
+    `auto` what each body is kept by.
     """
 
     staged: Mapping[str, tuple[int, int, Schema]]
@@ -51,6 +55,7 @@ class Layout:
     arities: Sequence[int]
     shown: Mapping[str, Schema]
     strategies: Mapping[str, str]
+    chosen: Mapping[str, tuple[str, ...]]
 
 
 class MachineProgram:
@@ -69,6 +74,8 @@ class MachineProgram:
         self._layers: dict[tuple[str, IndexKey], Layers] = {}
         self._supports: list[Supports] = []
         self._groups: list[Groups] = []
+        self._accounts: dict[AutoBody, BodyAccount] = {}
+        self._phases = [(search, search.keeps_something) for search in _under_auto(heads.values())]
         self._versions = versions
         self._changing = [name for name in versions if name not in self.refusals]
         self._records: list[Relation] = []
@@ -98,6 +105,7 @@ class MachineProgram:
             [int(record.arity) for record in self._records],
             shown,
             {name: head.strategy for name, head in heads.items()},
+            {name: _chosen(head) for name, head in self.heads.items()},
         )
 
     # -- making it --------------------------------------------------------------------------------
@@ -162,12 +170,14 @@ class MachineProgram:
                 places = [body._places[0][each] for each in emitted]
                 if body.lowered.empty:
                     continue
-                for terms in search.terms._groups:  # type: ignore[attr-defined]
+                delta = terms_of(search)
+                assert delta is not None
+                for terms in delta.terms._groups:
                     if terms._relation in self._addresses:
-                        found.append(self._join(name, terms, places))
+                        found.append(self._join(name, terms, places, search))
         return found
 
-    def _join(self, name: str, terms, places: Sequence[int]) -> int:  # type: ignore[no-untyped-def]
+    def _join(self, name, terms, places: Sequence[int], search: BodySearch) -> int:  # type: ignore[no-untyped-def]
         searches, key, level = terms.searches, terms._key, terms._level
         self._objects.append(searches)
         relation = terms._relation
@@ -183,7 +193,10 @@ class MachineProgram:
             "bound": terms._bound,
             "n_searched": searches.n_searched,
             "columns": len(places),
+            "budget": min(self.sizes.budget, search.budget or self.sizes.budget),
         }
+        if isinstance(search, AutoBody):
+            fields["account"] = address(self._accounts.setdefault(search, BodyAccount(search)).words)
         if level + 1 < len(key[0]):
             fields["index"] = address(self._layered(relation, key).words)
         if searches.n_searched:
@@ -240,7 +253,9 @@ class MachineProgram:
             rows=self._kept(np.zeros(columns * self.sizes.rows)),
             weights=self._kept(np.zeros(self.sizes.rows)),
             room=self.sizes.rows,
-            budget=self.sizes.budget,
+            accounts=self._kept([address(account.words) for account in self._accounts.values()]),
+            n_accounts=len(self._accounts),
+            taken_room=self.sizes.taken if self._phases else np.iinfo(np.int64).max,
         )
         return np.array(fields, np.int64)
 
@@ -251,10 +266,14 @@ class MachineProgram:
     # -- at work ----------------------------------------------------------------------------------
 
     def is_of(self, versions: Versions, strata: object) -> bool:
-        """Whether it was made of these heads, and of relations that have the schemas of these."""
-        return strata is self._strata and self._schemas == {
-            name: id(one.schema) for name, one in versions.items()
-        }
+        """Whether it was made of these heads, kept as they are, and of relations with these schemas."""
+        known = {name: id(one.schema) for name, one in versions.items()}
+        return strata is self._strata and self.phases_stay and self._schemas == known
+
+    @property
+    def phases_stay(self) -> bool:
+        """Whether `auto` keeps all bodies, those of heads that are not in as well, by what it did."""
+        return all(body.keeps_something == kept for body, kept in self._phases)
 
     def bind(self, versions: Mapping[str, RelationVersion]) -> bool:
         """Begin anew over these versions; False where an index has too many runs for it."""
@@ -271,7 +290,7 @@ class MachineProgram:
             supports.layers.bind(supports.base._memory, supports.base)
         for groups in self._groups:
             groups.bind()
-        self.header[COMMITS] = 0
+        self.header[COMMITS] = self.header[TAKEN] = 0
         self.new_log()
         return True
 
@@ -294,14 +313,26 @@ class MachineProgram:
             buffer.nbytes for layers in self._every_layer for buffer in layers.buffers
         )
 
-    def folded(self, versions: Versions) -> dict[str, RelationVersion]:
-        """The versions with all that came since they were bound; nothing is changed by it."""
-        found = dict(versions)
+    def folded(self, versions: Versions) -> Round:
+        """From these versions, to which it was bound, to those with all that came since; nothing is changed
+        by it."""
+        found = Round(versions, dict(versions), {})
         for name, layers in self._primaries.items():
             added = layers.added_to_relation()
             if added is not None:
-                found[name] = versions[name].advance(*added)
+                found.enter(name, Change(*added))
         return found
+
+    def taken(self) -> Taken:
+        """What commits took since this was last asked; the accounts of bodies have it then."""
+        for account in self._accounts.values():
+            account.enter()
+        return taken_since(dict(zip(self._changing, self._records, strict=False)), self.layout.strategies)
+
+    @property
+    def bodies(self) -> Collection[AutoBody]:
+        """Those that have accounts."""
+        return self._accounts.keys()
 
     def settle(self) -> None:
         """Let heads know what came since; any number of times, before the versions are replaced."""
@@ -309,3 +340,16 @@ class MachineProgram:
             supports.head._support.kept = supports.folded()
         for groups in self._groups:
             groups.fold()
+
+
+def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:
+    """The bodies of heads that `auto` chooses for."""
+    for head in heads:
+        yield from (search for search in head.searches if isinstance(search, AutoBody))
+
+
+def _chosen(head: MaintainedHead) -> tuple[str, ...]:
+    """What `auto` keeps a head's bodies by, as `tx.stats` says it."""
+    if head.choice is not None and head.choice.in_use:
+        return ("views",)
+    return tuple("delta" for _ in _under_auto([head]))

@@ -50,7 +50,10 @@ class Program(Record):
     weights: int
     room: int
     collected: int
-    budget: int  # operations of all searches of a JOIN
+    accounts: int  # addresses of the Accounts, and how many
+    n_accounts: int
+    taken: int  # operations of all commits since the versions were made; more are to be folded
+    taken_room: int
 
 
 class Relation(Record):
@@ -71,6 +74,9 @@ class Relation(Record):
     failed: int
     surgeries: int
     regions: int
+    steps: int  # since that was last read: in how many commits it was touched, and what they took together
+    all_changed: int
+    all_taken: int
 
 
 class Layered(Record):
@@ -129,9 +135,25 @@ class Join(Record):
     uses: int  # of each: Layered, and whether it is read after the change
     buffer: int
     n_buffer: int
+    budget: int  # operations of all searches
+    account: int  # Account of the body, 0: none
     listed: int  # how many columns the searches' rows have
     places: int  # of the head's columns, or of its keys and arguments, in the searches' rows; and how many
     columns: int
+
+
+class Account(Record):
+    """Of a body under `auto` (:meth:`maintenance.strategies.auto.auto_body.AutoBody.enter_steps`)."""
+
+    taken: int  # by a commit: operations, changed branches, and rows
+    branches: int
+    rows: int
+    per_operation: int  # what `trace` is taken to cost
+    per_row: int
+    steps: int  # since that was last read: how many commits, and of them together
+    all_taken: int
+    all_branches: int
+    all_prior: int  # what `trace` would have taken
 
 
 class Project(Record):
@@ -186,3 +208,4 @@ join_at = record_at(Join)
 project_at = record_at(Project)
 group_at = record_at(Group)
 block_at = record_at(Block)
+account_at = record_at(Account)

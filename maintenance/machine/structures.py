@@ -25,8 +25,9 @@ class Sizes:
     """How much the machine has room for.
 
     ``rows``: of a change of one relation; ``layer_bytes``: of an index's layers; ``spilled``: tuples of few,
-    more of which go into many; ``budget``: operations of a rule's terms; ``log``: items.  ``few``, ``many``:
-    tuples, instead of what the bytes are enough for.
+    more of which go into many; ``budget``: operations of a rule's terms; ``log``: items; ``taken``:
+    operations, more of which are told to the accounts of `auto`.  ``few``, ``many``: tuples, instead of what
+    the bytes are enough for.
     """
 
     rows: int = 2048
@@ -34,6 +35,7 @@ class Sizes:
     spilled: int = 64
     budget: int = 1 << 18
     log: int = 1 << 16
+    taken: int = 1 << 22
     few: int | None = None
     many: int | None = None
 

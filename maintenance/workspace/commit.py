@@ -41,7 +41,7 @@ from maintenance.workspace.guarded import note_narrowed, widened
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, LateRows, Subscribers
 from maintenance.workspace.transaction import Transaction
-from maintenance.workspace.view_choices import enter_commit
+from maintenance.workspace.view_choices import enter_commits
 
 
 class Commit:
@@ -176,7 +176,8 @@ class Commit:
             problems.append(failed_housekeeping("looking for heads that may have views again", error))
         try:
             if self.stats.rules:
-                enter_commit(state, self.stats, self._n_changed, self._round)
+                rules = self.stats.rules
+                enter_commits(state, rules, dict.fromkeys(rules, 1), self._n_changed, self._round)
         except Exception as error:
             problems.append(failed_housekeeping("sampling what views would take", error))
         for head, rule_stats in zip(self.stepped, self.stats.rules.values(), strict=True):

@@ -36,6 +36,7 @@ from indices.compile_time import seconds_without_compiling
 from indices.housekeeping import housekeeping
 from lftj.errors import DataError, DurabilityError, EvaluationError, HousekeepingWarning, SubscriberWarning
 from lftj.language.diagnostics import warn_caller
+from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import levels_of
@@ -45,10 +46,12 @@ from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
+from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
+from maintenance.machine.accounting import Taken
 from maintenance.machine.machine import Machine
 from maintenance.machine.piece import Piece
-from maintenance.strategies.strategy import Versions
+from maintenance.strategies.strategy import Round, Versions
 from maintenance.workspace.budget import enforce_budgets
 from maintenance.workspace.commit import Commit, failed_housekeeping
 from maintenance.workspace.commit_feed import CommitFeed
@@ -57,6 +60,7 @@ from maintenance.workspace.memory_by_kind import memory_by_kind
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.view_choices import enter_commits, wants_change
 from maintenance.workspace.watched import Watched
 
 
@@ -69,6 +73,8 @@ class Published:
         """The state, without what the machine did since."""
         self.machine: Machine | None = None
         """Commits single changes; None where all go the general way."""
+        self.looks_for_views = False
+        """Whether heads may want to go over to views, or back, after commits of the machine's."""
         self._domains = domains
         self.subscribers = Subscribers()
         self.feed = CommitFeed()
@@ -160,6 +166,22 @@ class Published:
         self.as_bound = replace(state, versions=versions, number=number)
         memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
         self.watched.history.add_many(commits, seconds, memory_bytes)
+
+    def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
+        """Behind :meth:`fold`: let choices know what the commits took, and heads tidy up; under the lock."""
+        state, problems = self.as_bound, []
+        try:
+            enter_commits(state, taken.rules, taken.steps, taken.n_changed, change)
+            self.looks_for_views = self.looks_for_views or wants_change(state, taken.rules)
+        except Exception as error:
+            problems.append(failed_housekeeping("sampling what views would take", error))
+        for head in heads:
+            try:
+                head.tidy(state.versions)
+            except Exception as error:
+                problems.append(failed_housekeeping(f"tidying up {shown_name(head.name)!r}", error))
+        for problem in problems:
+            warn_caller(problem, HousekeepingWarning)
 
     def reference(self, transaction: Transaction, versions: Versions) -> Mapping[str, Change] | None:
         """What a commit would change, over these versions; None where it is refused.  Nothing is changed."""
@@ -455,6 +477,7 @@ class Published:
             "grown": None,
             "_waiting": (),
             "machine": None,
+            "looks_for_views": False,
             "_held_for": None,
         }
         return {**self.__dict__, **own}

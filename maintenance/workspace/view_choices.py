@@ -20,7 +20,7 @@ from lftj.rewriting.programs import with_views
 from lftj.rewriting.shared_views import is_view
 from lftj.values.domains import Domains
 from maintenance.heads.head import MaintainedHead
-from maintenance.stats import RuleStats, TransactionStats
+from maintenance.stats import RuleStats
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.auto.view_choice import ViewChoice
 from maintenance.strategies.strategy import Round
@@ -40,28 +40,35 @@ BUILD_PER_ROW = 4
 """Operations per row of the relations that building views is taken to cost."""
 
 
-def enter_commit(
-    state: State, stats: TransactionStats, n_changed: Mapping[str, int], change: Round | None
+def enter_commits(
+    state: State,
+    rules: Mapping[str, RuleStats],
+    steps: Mapping[str, int],
+    n_changed: Mapping[str, int],
+    change: Round | None,
 ) -> None:
-    """Let choices know what a commit took.
+    """Let choices know what commits took together, rule by rule.
 
-    ``state``: the one that was published.  ``n_changed``: rows by relation.  ``change``: of the commit, where
-    it is known.
+    ``state``: the one that was published.  ``steps``: in how many of them each rule was stepped.
+    ``n_changed``: rows by relation.  ``change``: of all of them, where it is known.
     """
     heads = state.heads
-    taken: dict[str, list[RuleStats]] = {}
-    for rule, figures in stats.rules.items():
-        taken.setdefault(heads[rule].shown_name, []).append(figures)
+    taken: dict[str, list[str]] = {}
+    for rule in rules:
+        taken.setdefault(heads[rule].shown_name, []).append(rule)
     for name, each in taken.items():
         choice = heads[name].choice if name in heads else None
         if choice is None:
             continue
-        looks = choice.looks_at_memory
+        commits = max([steps[rule] for rule in each])
+        looks = choice.looks_at_memory(commits)
         n_rows = sum([times * n_changed.get(relation, 0) for relation, times in choice.atoms.items()])
-        choice.enter(sum([figures.operations for figures in each]), len(each), n_rows, change, each[0])
+        operations = sum([rules[rule].operations for rule in each])
+        n_rules = sum([steps[rule] for rule in each])
+        choice.enter(operations, n_rules, n_rows, change, rules[each[0]], commits)
         if choice.in_use:
-            if name in stats.rules:
-                stats.rules[name].chosen = ("views",)
+            if name in rules:
+                rules[name].chosen = ("views",)
             if looks:
                 choice.exceeds = _exceeds(state, name)
 

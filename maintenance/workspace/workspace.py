@@ -382,7 +382,7 @@ class Workspace(Operators):
         """
         self._commit(transaction, lambda state: Commit(transaction, state, buffers))
         machine = self._published.machine
-        if machine is not None and machine.layout is None:
+        if machine is not None:
             with self._published.lock:
                 machine.noticed(self._published, sum(buffer.staged_rows for buffer in buffers.values()))
 
@@ -394,8 +394,13 @@ class Workspace(Operators):
 
     def commit_numbers(self, transaction: Transaction, rows: Sequence[int], layout: Layout) -> bool:
         """Commit what is staged as numbers; False: nothing was done, and it has to go the general way."""
-        machine = self._published.machine
-        return machine is not None and machine.commit(self._published, transaction, rows, layout)
+        published = self._published
+        machine = published.machine
+        done = machine is not None and machine.commit(published, transaction, rows, layout)
+        if published.looks_for_views:
+            published.looks_for_views = False
+            self._choose_views()
+        return done
 
     def _commit(self, committed: Transaction | Applied, begun: Callable[[State], Commit]) -> None:
         """Commit, and where views can't, do it again: with partial sums of 128 bits, or without views."""

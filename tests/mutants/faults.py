@@ -61,7 +61,11 @@ DEMAND = ("rewriting/test_demand.py",)
 RESULTS = ("maintenance/workspace/test_results.py",)
 MERGED = ("rewriting/test_merged_tests.py",)
 
-MACHINE = ("maintenance/machine/test_machine.py", "maintenance/machine/test_machine_laws.py")
+MACHINE = (
+    "maintenance/machine/test_machine.py",
+    "maintenance/machine/test_machine_auto.py",
+    "maintenance/machine/test_machine_laws.py",
+)
 
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1635,6 +1639,34 @@ FAULTS = (
         "maintenance/machine/layers.py",
         "added(many, index.n_many, latest, n_few, index.levels,",
         "added(many, index.n_many, latest, np.int64(0), index.levels,",
+        MACHINE,
+    ),
+    Fault(
+        "the machine takes trace to cost more than its priors say",
+        "maintenance/machine/accounting.py",
+        "account.all_prior += min(",
+        "account.all_prior += max(",
+        MACHINE,
+    ),
+    Fault(
+        "what a commit took is entered again by the next",
+        "maintenance/machine/accounting.py",
+        "        account.taken = account.branches = account.rows = 0\n",
+        "        account.branches = account.rows = 0\n",
+        MACHINE,
+    ),
+    Fault(
+        "the machine goes on where `auto` has gone over to trace",
+        "maintenance/machine/program.py",
+        "        return all(body.keeps_something == kept for body, kept in self._phases)\n",
+        "        return True\n",
+        MACHINE,
+    ),
+    Fault(
+        "choices hear nothing of what the machine took",
+        "maintenance/workspace/published.py",
+        "            enter_commits(state, taken.rules,",
+        "            enter_commits(state, {},",
         MACHINE,
     ),
     Fault(

@@ -16,11 +16,16 @@ tri(a, b, c) <- e(a, b), e(b, c), e(a, c). hist[d] = count() <- deg[_] = d.
 """
 
 
-def made(rules: str = RULES, sizes: Sizes | None = None, rows: Any = ((1, 2), (2, 3))) -> Workspace:
+def made(
+    rules: str = RULES,
+    sizes: Sizes | None = None,
+    rows: Any = ((1, 2), (2, 3)),
+    strategy: str = "delta",
+) -> Workspace:
     ws = Workspace(single_changes="machine")
     ws.load("e", list(rows), columns=["a", "b"])
     if rules:
-        ws.install(rules, "delta")
+        ws.install(rules, strategy)
     its = of(ws)
     its._wait, its.sizes = 1, sizes or its.sizes
     for _ in range(3):

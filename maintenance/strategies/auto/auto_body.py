@@ -225,13 +225,10 @@ class AutoBody(BodySearch):
         """Note what a step took, and what the other way would have taken."""
         if not branches:
             return
-        self._steps += 1
         if not self.traces:
-            other = min(TRACE_PRIOR * taken, ROW_PRIOR * (branches + rows))
-            if self._per_branch is not None:
-                other = self._per_branch * branches
-            self.ledger.enter(taken, other)
+            self.enter_steps(1, taken, branches, min(TRACE_PRIOR * taken, ROW_PRIOR * (branches + rows)))
             return
+        self._steps += 1
         self._per_branch = taken / branches
         if self._shadow is None or self._steps % SHADOW_EVERY == 0:
             enough = max(LEAST_BUDGET, SHADOW_SHARE * taken)
@@ -239,6 +236,11 @@ class AutoBody(BodySearch):
             self._shadow = operations / branches
             stats.shadow_operations += sampled
         self.ledger.enter(taken, self._shadow * branches)
+
+    def enter_steps(self, steps: int, taken: int, branches: int, prior: float) -> None:
+        """Note what so many steps by `delta` took together; ``prior``: what `trace` would, by the priors."""
+        self._steps += steps
+        self.ledger.enter(taken, prior if self._per_branch is None else self._per_branch * branches)
 
     def tidy(self, versions: Versions) -> bool:
         if self.ledger.says_change and not self.keeps_something:

@@ -95,51 +95,51 @@ class ViewChoice:
     def wants_change(self) -> bool:
         return self.ledger.says_change or self.exceeds is not None
 
-    @property
-    def looks_at_memory(self) -> bool:
-        """Whether it is time for it again."""
-        return self.in_use and self._steps % SHADOW_EVERY == 0
+    def looks_at_memory(self, commits: int) -> bool:
+        """Whether it is time for it again, in one of the next commits."""
+        return self.in_use and -self._steps % SHADOW_EVERY < commits
 
-    @property
-    def _samples(self) -> bool:
+    def _samples(self, commits: int) -> bool:
         """Whether it is time to look at what the other way takes."""
         if not self.in_use:
             return False
         taken = self._taken >= SHADOW_SHARE * self._spent
-        return self._shadow is None or (taken and self._steps % SHADOW_EVERY == 0)
+        return self._shadow is None or (taken and -self._steps % SHADOW_EVERY < commits)
 
-    def enter(self, taken: int, n_rules: int, n_rows: int, change: Round | None, stats: RuleStats) -> None:
-        """A commit that changed so many rows of the atoms took so many operations, in so many rules.
+    def enter(
+        self, taken: int, n_rules: int, n_rows: int, change: Round | None, stats: RuleStats, commits: int = 1
+    ) -> None:
+        """Commits that changed so many rows of the atoms took so many operations, in so many steps of rules.
 
-        ``change``: to sample.
+        ``change``: of all of them, to sample.
         """
         if not n_rows:
             return
-        if change is not None and (self._samples or self._would_go(taken, n_rules, n_rows)):
+        if change is not None and (self._samples(commits) or self._would_go(taken, n_rules, n_rows, commits)):
             enough = max(LEAST_BUDGET, SHADOW_SHARE * (taken + STEP_OPERATIONS * n_rules))
             samples = [delta.sampled_operations(change, SHADOW_SAMPLE, enough) for delta in self._deltas]
             self._shadow = sum(estimate for estimate, _ in samples) / n_rows
             self._spent = sum(spent for _, spent in samples)
             self._taken = 0
             stats.shadow_operations += self._spent
-        self._steps += 1
-        self._metered += 1
+        self._steps += commits
+        self._metered += commits
         self._taken += taken
         self._rows += n_rows
         if self.in_use:
-            self._views_per_row, self._view_rules = taken / n_rows, n_rules
-            other, more = self._shadow, n_rules - self._rules
+            self._views_per_row, self._view_rules = taken / n_rows, round(n_rules / commits)
+            other, more = self._shadow, n_rules - commits * self._rules
         else:
-            self._rules = n_rules
+            self._rules = round(n_rules / commits)
             other = LEAST_PER_ROW if self._views_per_row is None else self._views_per_row
-            more = n_rules - self._view_rules
+            more = n_rules - commits * self._view_rules
         self.ledger.enter(taken + STEP_OPERATIONS * more, taken if other is None else other * n_rows)
 
-    def _would_go(self, taken: int, n_rules: int, n_rows: int) -> bool:
-        """Whether the account would say so after a commit, by a sample of another one."""
+    def _would_go(self, taken: int, n_rules: int, n_rows: int, commits: int) -> bool:
+        """Whether the account would say so after commits, by a sample of another one."""
         if not self.in_use or self._shadow is None:
             return False
-        lost = taken + STEP_OPERATIONS * (n_rules - self._rules) - self._shadow * n_rows
+        lost = taken + STEP_OPERATIONS * (n_rules - commits * self._rules) - self._shadow * n_rows
         return self.ledger.balance + lost >= self.ledger.price
 
     def foresee(self, without: float) -> None:

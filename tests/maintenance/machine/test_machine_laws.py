@@ -2,11 +2,13 @@
 
 Random programs of the kinds that the machine takes, some of others beside, over dense data: equal rows, rows
 that are there or are not, several calls of a transaction.  Layers are folded at every size, from one row on.
-Between commits heads go over to other strategies, relations are loaded, read and queried, snapshots are held.
+Heads under `auto` change phases, and go over to views, soon.  Between commits heads go over to other
+strategies, relations are loaded, read and queried, snapshots are held.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from random import Random
 from typing import Any
 from unittest import mock
@@ -26,6 +28,7 @@ from lftj import errors
 from maintenance import Snapshot, Workspace
 from maintenance.machine import machine
 from maintenance.machine.structures import Sizes
+from maintenance.strategies.auto import auto_body, view_choice
 from support.daily import drawn_daily
 from support.rows import rows_of
 
@@ -77,6 +80,7 @@ SIZES = st.builds(
     many=st.sampled_from((1, 2, 30, None)),
     spilled=st.sampled_from((0, 1, 5, 64)),
     log=st.sampled_from((40, 300, 1 << 16)),
+    taken=st.sampled_from((0, 100, 1 << 22)),
     budget=st.sampled_from((10, 1 << 18)),
 )
 
@@ -95,17 +99,19 @@ class InStep(RuleBasedStateMachine):
         super().__init__()
         self.both: list[Workspace] = []
         self.held: list[tuple[list[Snapshot], dict[str, list[Any]]]] = []
-        self.patch = mock.patch.multiple(machine, FEWEST=1, MOST=2)
-        self.patch.start()
+        self.patches = ExitStack()
+        self.patches.enter_context(mock.patch.multiple(machine, FEWEST=1, MOST=2))
+        for module in (auto_body, view_choice):  # phases and views come and go
+            self.patches.enter_context(mock.patch.object(module, "LEAST_BUDGET", 300))
 
     def teardown(self) -> None:
-        self.patch.stop()
+        self.patches.close()
 
     @initialize(
         rules=st.lists(st.sampled_from(RULES), max_size=4, unique=True),
         above=st.sampled_from(("", *ABOVE)),
         other=st.sampled_from(("", "", *OTHERS)),
-        strategy=st.sampled_from(("delta", "delta", "views")),
+        strategy=st.sampled_from(("delta", "views", "auto", "auto")),
         sizes=SIZES,
         domain=st.sampled_from((2, 4, 9)),
         seed=st.integers(0, 2**32),
