@@ -35,6 +35,7 @@ from bench.report.machine import describe
 from bench.report.markdown import number, table
 from bench.report.page import is_quick, show
 from maintenance import Workspace
+from maintenance.workspace.workspace import SingleChanges
 
 WARM_UP = 100
 COUNTED = 50
@@ -66,6 +67,10 @@ class Workload:
     in_folder: bool = False
     machine: bool = False
 
+    @property
+    def way(self) -> SingleChanges:
+        return "machine" if self.machine else "general"
+
 
 def workloads(quick: bool) -> list[Workload]:
     edges, sums = (12, 10) if quick else (17, 14)
@@ -77,14 +82,23 @@ def workloads(quick: bool) -> list[Workload]:
         Workload(graph.title, graph),
         Workload(paths.title, paths),
         Workload(f"{paths.title}, `views`", paths, "views"),
+        Workload(f"{graph.title}, `auto`", graph, "auto"),
     ]
-    return [
-        *plain,
-        *(replace(one, title=f"{one.title}, by the machine", machine=True) for one in plain),
-        Workload("five finance views", views.five(books), "views"),
+    kept = [
         Workload(f"bare relation, RMAT {edges}/8, in a folder", graph, rules=False, in_folder=True),
         Workload(f"{graph.title}, in a folder", graph, in_folder=True),
     ]
+    return [
+        *plain,
+        *by_machine(plain),
+        Workload("five finance views", views.five(books), "views"),
+        *kept,
+        *by_machine(kept),
+    ]
+
+
+def by_machine(workloads: Sequence[Workload]) -> list[Workload]:
+    return [replace(one, title=f"{one.title}, by the machine", machine=True) for one in workloads]
 
 
 def stream_of(view: View, count: int) -> Stream:
@@ -130,9 +144,9 @@ def measured(workload: Workload, count: int, folder: Path) -> list[str]:
     """A row of the table.  Raises AssertionError where the peer's result is another."""
     view, stream = workload.view, stream_of(workload.view, count)
     if workload.in_folder:
-        workspace = Workspace.open(folder / "ws", durability="interval")
+        workspace = Workspace.open(folder / "ws", durability="interval", single_changes=workload.way)
     else:
-        workspace = Workspace(single_changes="machine" if workload.machine else "general")
+        workspace = Workspace(single_changes=workload.way)
     for name, rows in stream.tables.items():
         workspace.load(name, pa.table(dict(zip(view.columns[name], rows.T, strict=True))))
     if workload.rules:

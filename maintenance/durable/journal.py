@@ -109,13 +109,14 @@ class Journal:
         """Where it ends."""
         return End(self.number, self.chain, self._end)
 
-    def append(self, content: bytes, mark: object) -> int:
+    def append(self, content: bytes | bytearray, mark: object) -> int:
         """Append a record and return its number; the caller lets no other thread append meanwhile.
 
         Raises DurabilityError; then nothing was appended.
         """
         with self._lock:
-            self.refuse_failed()
+            if self.failed is not None:
+                self.refuse_failed()
             data, chain = record_bytes(self._header, self.number + 1, self._synced_end, self.chain, content)
             try:
                 self._file.write(data, self._end)

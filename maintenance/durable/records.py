@@ -48,6 +48,7 @@ _FILE_MAGIC = b"LFTJJRNL"
 _FILE_HEADER = struct.Struct("<8sIQIII")
 _MAGIC = b"\xa7lj\n"
 _HEADER = struct.Struct("<4sQQQIII")
+_FIELDS = struct.Struct("<4sQQQII")  # those before its checksum
 
 FILE_HEADER_BYTES = _FILE_HEADER.size
 HEADER_BYTES = _HEADER.size
@@ -77,7 +78,7 @@ class JournalRecord:
 
 
 def record_bytes(
-    header: FileHeader, number: int, synced: int, chain: int, content: bytes
+    header: FileHeader, number: int, synced: int, chain: int, content: bytes | bytearray
 ) -> tuple[bytes, int]:
     """A record as it stands in a file with this header, and its chain.
 
@@ -86,7 +87,7 @@ def record_bytes(
     >>> [(r.number, bytes(r.content)) for r in read_records(header.to_bytes() + data, Path("j")).records]
     [(1, b'content')]
     """
-    fields = _HEADER.pack(_MAGIC, len(content), number, synced, chain, zlib.crc32(content), 0)[:-4]
+    fields = _FIELDS.pack(_MAGIC, len(content), number, synced, chain, zlib.crc32(content))
     own = zlib.crc32(fields, header.salt)
     return b"".join((fields, own.to_bytes(4, "little"), content)), own
 

@@ -60,6 +60,17 @@ CHECKPOINT_BYTES = 64 << 20
 """A journal that is longer than this, and than the data of the last checkpoint, wants another."""
 
 
+_forks = 0  # that led to this process since the module was imported: to ask for its number takes a while
+
+
+def _note_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 @dataclass(frozen=True)
 class CheckpointCut:
     """Where a checkpoint divides the changes, and what was so there (:class:`Contents`)."""
@@ -91,7 +102,7 @@ class Store:
         self._feed_bytes = feed_bytes
         self._disk = disk
         self._lock = lock
-        self._process = os.getpid()
+        self._forks = _forks
         self.contents = found.contents
         self.aside = [self._set_aside(name, at) for name, at in found.aside]
         """Names of the files that have what was found and is no whole change."""
@@ -100,7 +111,7 @@ class Store:
         else:
             self._journal = Journal.begun(disk, folder, found.number + 1, found.chain)
         self._before = found.journal_bytes - self._journal.nbytes
-        self._entry: tuple[Entry, int] | None = None  # the last, where it was not taken yet
+        self._entry: tuple[Entry, int] | None = None  # the last, which is not taken yet
         self._manifest = found.manifest
         self._closed = False
         self._stop = threading.Event()
@@ -230,20 +241,29 @@ class Store:
         The caller lets no other thread append meanwhile.  Raises DurabilityError; then it was not made.
         """
         self.refuse_closed()
-        self._catch_up()
-        content = entry_bytes(entry)
-        self._entry = entry, self.number + 1
+        return self.append_bytes(entry, entry_bytes(entry), mark)
+
+    def append_bytes(self, entry: Entry, content: bytes | bytearray, mark: object) -> int:
+        """The same where the bytes of the change are there; ``entry``: without the rows of changes.
+
+        One that follows itself, as of many small commits, is taken once, with the number of the last.
+        """
+        self.refuse_closed()
+        before = self._entry
+        if before is not None and before[0] is not entry:
+            self._catch_up()
+            before = None
+        journal = self._journal
+        self._entry = entry, journal.number + 1
         try:
-            number = self._journal.append(content, mark)
+            return journal.append(content, mark)
         except BaseException:
-            if self.last != mark:
-                self._entry = None
+            if journal.last != mark:
+                self._entry = before
             raise
-        self._catch_up()
-        return number
 
     def _catch_up(self) -> None:
-        """Take the last entry, which an interruption may have left behind."""
+        """Take the last entry."""
         if self._entry is not None:
             self.contents.take(*self._entry)
             self._entry = None
@@ -271,7 +291,7 @@ class Store:
         """Raise ClosedError if nothing can be written any more."""
         if self._closed:
             raise ClosedError(f"{self.folder}: the workspace is closed: open it again")
-        if os.getpid() != self._process:
+        if self._forks != _forks:
             raise ClosedError(
                 f"{self.folder}: another process opened the workspace, and this is a fork of it"
             )
@@ -329,6 +349,7 @@ class Store:
         reached("folder: manifest in place, the rest not gone")
         replaced = {cut.relations[name].file.name for name in written} | cut.obsolete
         with lock:
+            self._catch_up()
             for loaded in written.values():
                 self.contents.written(loaded, cut.relations[loaded.relation], cut.number)
             self.contents.obsolete -= replaced
@@ -376,7 +397,7 @@ class Store:
         self._stop.set()
         try:
             try:
-                if not self.failed and os.getpid() == self._process:
+                if not self.failed and self._forks == _forks:
                     self.sync()
                     self._note_end_quietly()
             finally:

@@ -6,8 +6,8 @@ Invariants
 
 1. Nothing that is published changes before all ops are through: each writes beside it.  Where one can't go on
    what it has written is forgotten, and new groups are taken off again.
-2. What follows them can't fail, and no Python runs within it: the log's end and the sides of the indices
-   change in one call.
+2. What follows them, behind the journal where there is one, can't fail, and no Python runs within it: the
+   log's end and the sides of the indices change in one call.
 
 Cost: O(ops), and what a change takes in each: a path test per binding, a look-up per row and index.
 """
@@ -37,9 +37,11 @@ from maintenance.machine.layers import branches, memory_of, publish_index, step_
 from maintenance.machine.records import (
     DONE,
     GROUP,
+    HEAD,
     JOIN,
     LEFT,
     NET,
+    PREPARED,
     PROJECT,
     ROOM,
     STEP,
@@ -61,12 +63,14 @@ view_u32 = view_of(np.uint32)
 BLOCK = Block.LENGTH
 PROGRESS = Progress.LENGTH
 TERM_ITEMS = Term.LENGTH
-HEAD = 1  # of a transaction's piece of the log: its length
 
 
 @kernel(makes_arrays=True)
 def commit(where):
-    """Do what is staged, or nothing; a status.  where: the address of a Program."""
+    """Do what is staged, or nothing; a status.  where: the address of a Program.
+
+    Where there is a journal, what changes something is prepared, to be ended by :func:`end`.
+    """
     program = program_at(where)
     begin(program)
     status = DONE
@@ -89,13 +93,24 @@ def commit(where):
     if status != DONE:
         begin(program)
         return status
+    note_written(program)
+    program.is_prepared = 1
+    if program.is_journaled and program.n_written > 0:
+        return PREPARED
     return publish(program)
+
+
+@kernel(makes_arrays=True)
+def end(where):
+    """Publish what is prepared, if anything is, which the journal has; DONE or TO_FOLD."""
+    program = program_at(where)
+    return publish(program) if program.is_prepared else DONE
 
 
 @part(makes_arrays=True)
 def begin(program):
     """Forget what a commit has written that was not published."""
-    program.collected = 0
+    program.collected = program.is_prepared = program.n_written = 0
     for where in view(program.relations, program.n_relations):
         relation = relation_at(where)
         relation.changed = relation.touched = relation.staged = relation.opens = relation.nexts = 0
@@ -326,6 +341,19 @@ def group(program, op):
 # -- publishing ----------------------------------------------------------------------------------------
 
 
+@part(makes_arrays=True)
+def note_written(program):
+    """Note the base relations that change, and how many rows of each."""
+    n, written = program.n_written, view(program.written, 2 * program.n_relations)
+    for op in view(program.ops, program.n_ops):
+        if view(op, 1)[0] == NET:
+            relation = relation_at(net_at(op).relation)
+            if relation.changed > 0:
+                written[n], written[n + 1] = relation.number, relation.changed
+                n += 2
+    program.n_written = n
+
+
 @part
 def length_of(program):
     """Items of the log that the commit takes."""
@@ -340,24 +368,25 @@ def length_of(program):
 @part(makes_arrays=True)
 def publish(program):
     """Let what was written be what is read; DONE, or TO_FOLD."""
-    status, changes = DONE, False
+    status = DONE
     for op in view(program.ops, program.n_ops):
         if view(op, 1)[0] == GROUP:
             publish_groups(group_at(op))
     for where in view(program.indexes, program.n_indexes):
-        if layered_at(where).next_is_b != layered_at(where).is_b:
-            changes = True
-            if not publish_index(where):
-                status = TO_FOLD
+        if layered_at(where).next_is_b != layered_at(where).is_b and not publish_index(where):
+            status = TO_FOLD
     start = program.log_end
     at = start + HEAD
     for where in view(program.relations, program.n_relations):
         relation = relation_at(where)
         if relation.touched:
             at = write_block(program, relation, at)
-    view(program.log, at)[start] = at - start
+    piece = view(program.log, at)[start:]
+    piece[1] = program.attempt
+    piece[0] = at - start
     program.log_end = at
-    program.commits += changes
+    program.commits += program.n_written > 0
+    program.is_prepared = 0
     add_up(program)
     return TO_FOLD if program.taken > program.taken_room else status
 

@@ -29,17 +29,20 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.machine.accounting import Taken
 from maintenance.machine.eligible import refusals
-from maintenance.machine.kernel import commit
+from maintenance.machine.entry_form import EntryForm
+from maintenance.machine.kernel import commit, end
 from maintenance.machine.piece import Piece
 from maintenance.machine.program import (
+    ATTEMPT,
     COMMITS,
+    IS_JOURNALED,
     LOG_END,
     N_STAGED,
     STAGED,
     Layout,
     MachineProgram,
 )
-from maintenance.machine.records import DONE, FULL, LEFT, ROOM, TO_FOLD
+from maintenance.machine.records import DONE, FULL, LEFT, PREPARED, ROOM, TO_FOLD
 from maintenance.machine.structures import SIZES, Sizes
 from maintenance.strategies.strategy import Round, Versions
 
@@ -87,7 +90,19 @@ class Host(Protocol):
 
     @property
     def takes_single_changes(self) -> bool:
-        """Whether there is no journal that has to have them, and nothing else in the way."""
+        """Whether nothing is in the way."""
+
+    @property
+    def waits_for_the_disk(self) -> bool:
+        """Whether each commit does."""
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether a commit is published when a journal has it."""
+
+    @property
+    def has_to_tell(self) -> bool:
+        """Whether something was begun, or somebody hears of each commit."""
 
     @property
     def is_listened_to(self) -> bool:
@@ -99,6 +114,12 @@ class Host(Protocol):
 
     def begin_single(self, transaction: Any, piece: Piece, number: int) -> None:
         """What leads to a version of this number may be published now."""
+
+    def append_single(self, entry: EntryForm) -> None:
+        """Let the journal have what was begun.  Raises DurabilityError; then it has not."""
+
+    def look_at_journal(self) -> None:
+        """It may be time for a checkpoint."""
 
     def settle_single(self) -> None:
         """Have what was begun told where it is published; any number of times."""
@@ -137,7 +158,7 @@ class Machine:
         program = self._program
         return program is not None and self._bound is state and program.header[COMMITS] > 0
 
-    def describe(self, head: str, state: State) -> str:
+    def describe(self, head: str, state: State, host: Host) -> str:
         """For ``explain``: whether what changes a head goes by the machine, and why not."""
         found = refusals(state.versions, state.strata.heads)
         why = found.get(head)
@@ -146,6 +167,8 @@ class Machine:
                 why = f"{read!r}, which it reads: {found[read]}"
         if not state.takes_single_changes:
             why = "there are streams, finals, guards of views, or a budget for views"
+        if host.waits_for_the_disk:
+            why = "each commit waits for the disk"
         if why is not None:
             return f"single changes go the general way: {why}"
         return "single changes go by the machine"
@@ -192,6 +215,7 @@ class Machine:
             return False
         if not program.bind(state.versions):
             return False
+        program.header[IS_JOURNALED] = host.has_journal
         self._kept = host.keeps_changes
         self._bound = state
         return True
@@ -224,19 +248,17 @@ class Machine:
 
         ``rows``: by row the relation's number, 1 or -1, and the values.
         """
-        listened_to = host.is_listened_to
-        if not listened_to:
-            done = self._commit(host, transaction, rows, layout)
-            if host.is_listened_to:  # who came meanwhile
-                host.tell_single()
-            return done
+        is_told = False
         try:
             try:
                 return self._commit(host, transaction, rows, layout)
             finally:
+                if host.has_to_tell:
+                    host.tell_single()
+                is_told = True
+        finally:
+            if not is_told:  # again, for an interruption came amid the first time
                 host.tell_single()
-        finally:  # again, if an interruption came amid the first time
-            host.tell_single()
 
     def _commit(self, host: Host, transaction: Committed, rows: Sequence[int], layout: Layout) -> bool:
         n_items = len(rows)
@@ -254,6 +276,7 @@ class Machine:
             if status in (FULL, ROOM):
                 if program.header[LOG_END] * 2 > self.sizes.log:
                     program.new_log()
+                    host.look_at_journal()
                     status = self._run(host, transaction, program)
                 if status in (FULL, ROOM):
                     self.fold(host)
@@ -269,23 +292,33 @@ class Machine:
             if status == TO_FOLD:
                 self.fold(host)
                 self._bind(host)
+                host.look_at_journal()
             return True
 
     @wraps_around
     def _run(self, host: Host, transaction: Committed, program: MachineProgram) -> int:
         """A status; published or not is said by the log, where the transaction looks."""
         expected = self._expected(host, transaction, program) if self.checks else None
-        piece = transaction.piece = Piece(program.log, program.header[LOG_END], program.layout)
-        listened_to = host.is_listened_to
-        if listened_to:
-            number = host.as_bound.number + program.header[COMMITS] + 1
-            host.begin_single(transaction, piece, number)
+        header = program.header
+        attempt = header[ATTEMPT] = header[ATTEMPT] + 1
+        piece = transaction.piece = Piece(program.log, header[LOG_END], attempt, program.layout)
+        is_begun = header[IS_JOURNALED] or host.is_listened_to
+        if is_begun:
+            host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
         status: int = commit(program.address)
-        if listened_to:
+        if status == PREPARED:
+            host.append_single(program.entry)
+            status = end(program.address)
+        if is_begun:
             host.settle_single()
         if self.checks and status in (DONE, TO_FOLD):
             _compare(piece.changed(), expected)
         return status
+
+    def end(self) -> None:
+        """Publish what is prepared, which the journal has; any number of times."""
+        if self._program is not None:
+            end(self._program.address)
 
     @interruptible()
     def _expected(

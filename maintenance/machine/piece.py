@@ -16,25 +16,27 @@ from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import CodedChanges
 from maintenance.changes.head_changes import Changes
 from maintenance.machine.program import Layout
-from maintenance.machine.records import Block
+from maintenance.machine.records import HEAD, Block
 from maintenance.stats import RuleStats, TransactionStats
 
 
 class Piece:
-    """Of a log from an item on."""
+    """Of a log from an item on; ``attempt``: the number of the transaction, which another that is published
+    there has not."""
 
-    __slots__ = ("_layout", "_log", "_start", "seconds")
+    __slots__ = ("_attempt", "_layout", "_log", "_start", "seconds")
 
-    def __init__(self, log: np.ndarray, start: int, layout: Layout) -> None:
-        self._log, self._start, self._layout = log, start, layout
+    def __init__(self, log: memoryview, start: int, attempt: int, layout: Layout) -> None:
+        self._log, self._start, self._attempt, self._layout = log, start, attempt, layout
         self.seconds = 0.0
 
     @property
     def is_published(self) -> bool:
-        return bool(self._log[self._start])
+        log, start = self._log, self._start
+        return log[start] > 0 and log[start + 1] == self._attempt
 
     def _blocks(self) -> Iterator[tuple[str, Block, Change]]:
-        log, at = self._log, self._start + 1
+        log, at = np.asarray(self._log), self._start + HEAD
         end = self._start + int(log[self._start])
         while at < end:
             block = Block.view(log, at)

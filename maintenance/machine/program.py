@@ -30,7 +30,8 @@ from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
 from maintenance.machine.eligible import refusals, terms_of
-from maintenance.machine.records import Join, Net, Program, Project, Relation, Step
+from maintenance.machine.entry_form import EntryForm, EntryForms
+from maintenance.machine.records import HEAD, Join, Net, Program, Project, Relation, Step
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.strategy import BodySearch, Round, Versions
@@ -38,7 +39,8 @@ from maintenance.strategies.strategy import BodySearch, Round, Versions
 STAGED = 1 << 10
 """Items that a transaction may stage."""
 
-N_STAGED, LOG_END, COMMITS, TAKEN = map(Program.place, ("n_staged", "log_end", "commits", "taken"))
+_PLACES = ("n_staged", "log_end", "commits", "taken", "attempt", "is_journaled", "n_written")
+N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Program.place, _PLACES)
 """Of the header."""
 
 
@@ -79,6 +81,7 @@ class MachineProgram:
         self._versions = versions
         self._changing = [name for name in versions if name not in self.refusals]
         self._records: list[Relation] = []
+        self._buffers: list[tuple[np.ndarray, np.ndarray]] = []  # of their changes
         self._addresses: dict[str, int] = {}
         for name in self._changing:
             self._addresses[name] = self._add_relation(len(versions[name].schema.columns))
@@ -89,10 +92,14 @@ class MachineProgram:
         self._ops: list[int] = []
         self._compile()
         words, stage = self._header(), np.zeros(STAGED, np.int64)
+        written = np.zeros(2 * len(self._records), np.int64)
         self._record = Program(words)
-        self._record.staged = address(stage)
+        self._record.staged, self._record.written = address(stage), address(written)
         self.address, self.header, self.stage = address(words), words.data, stage.data
-        self.log = np.zeros(0, np.int64)
+        self._written = written.data
+        buffers = zip(self._changing, self._buffers, strict=False)
+        self._forms = EntryForms([(name, versions[name].schema, its) for name, its in buffers])
+        self.log = np.zeros(0, np.int64).data
         self._versions = {}
         base = [name for name in self._changing if name not in heads]
         self.layout = Layout(
@@ -119,8 +126,10 @@ class MachineProgram:
         words, rows = np.zeros(Relation.LENGTH, np.int64), self.sizes.rows
         its = Relation(words)
         its.number, its.arity, its.room = len(self._records), arity, rows
-        its.rows, its.weights = self._kept(np.zeros(arity * rows)), self._kept(np.zeros(rows))
-        self._keep.append(words)
+        columns, weights = np.zeros(arity * rows, np.int64), np.zeros(rows, np.int64)
+        its.rows, its.weights = address(columns), address(weights)
+        self._buffers.append((columns, weights))
+        self._keep += [words, columns, weights]
         self._records.append(its)
         return address(words)
 
@@ -294,6 +303,11 @@ class MachineProgram:
         self.new_log()
         return True
 
+    @property
+    def entry(self) -> EntryForm:
+        """What the journal is to say of what is prepared."""
+        return self._forms.form(self._written[: self.header[N_WRITTEN]])
+
     def release(self) -> None:
         """Forget the versions: it has to be bound again."""
         for layers in self._every_layer:
@@ -303,8 +317,9 @@ class MachineProgram:
 
     def new_log(self) -> None:
         """Go on in a new log; whoever reads the one before keeps it."""
-        self.log = np.zeros(self.sizes.log, np.int64)
-        self._record.log, self._record.log_room, self._record.log_end = address(self.log), len(self.log), 0
+        log = np.zeros(self.sizes.log + HEAD, np.int64)  # a piece is looked for behind a full one, too
+        self._record.log, self._record.log_room, self._record.log_end = address(log), self.sizes.log, 0
+        self.log = log.data
 
     @property
     def memory_bytes(self) -> int:

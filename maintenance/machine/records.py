@@ -31,6 +31,11 @@ LEFT = 3
 """The transaction goes the general way: it is too large, or there is an error, which that tells of."""
 TO_FOLD = 4
 """Published; versions are to be folded before long."""
+PREPARED = 5
+"""Published when the journal has it."""
+
+HEAD = 2
+"""Items at the beginning of a transaction's piece of the log: its length, and the attempt that it is of."""
 
 
 class Program(Record):
@@ -54,6 +59,11 @@ class Program(Record):
     n_accounts: int
     taken: int  # operations of all commits since the versions were made; more are to be folded
     taken_room: int
+    attempt: int  # a number that no other transaction has
+    is_journaled: int  # whether what changes something is prepared only
+    is_prepared: int  # whether all that a commit wrote can be published
+    written: int  # of that: numbers of base relations, and behind each how many rows of it changed
+    n_written: int  # how many items
 
 
 class Relation(Record):

@@ -26,11 +26,12 @@ class DiskFile:
         self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
 
     def write(self, data: bytes | memoryview, at: int) -> None:
-        """Write all of ``data`` from byte ``at`` on."""
-        rest = memoryview(data).cast("B")
-        while len(rest):
-            written = os.pwrite(self._descriptor, rest, at)
-            rest, at = rest[written:], at + written
+        """Write all of ``data``, bytes, from byte ``at`` on."""
+        written = os.pwrite(self._descriptor, data, at)
+        if written < len(data):
+            rest = memoryview(data)
+            while written < len(rest):
+                written += os.pwrite(self._descriptor, rest[written:], at + written)
 
     def sync(self) -> None:
         """Wait until the content, and the length, are on disk."""

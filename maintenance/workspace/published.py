@@ -49,6 +49,7 @@ from maintenance.durable.store import Store
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.machine.accounting import Taken
+from maintenance.machine.entry_form import EntryForm
 from maintenance.machine.machine import Machine
 from maintenance.machine.piece import Piece
 from maintenance.strategies.strategy import Round, Versions
@@ -82,7 +83,7 @@ class Published:
         self.lock = threading.RLock()
         """Whoever replaces the state holds it."""
         self._unsettled: Commit | None = None
-        self._single: tuple[Transaction, Piece, list[Announcement]] | None = None
+        self._single: tuple[Transaction, Piece, int, list[Announcement] | None] | None = None
         self._held_for: Strata | None = None  # whose indices are held
         self.store: Store | None = None
         """Has the journal; None where all is in memory only."""
@@ -110,15 +111,33 @@ class Published:
 
     @property
     def takes_single_changes(self) -> bool:
-        """Whether the machine may commit now: there is no journal, and nothing left half way."""
+        """Whether the machine may commit now: no commit waits for the disk, or was left half way."""
         return (
-            self.store is None and self.refusal is None and self._unsettled is None and self._single is None
+            self.refusal is None
+            and self._unsettled is None
+            and self._single is None
+            and not self.waits_for_the_disk
         )
+
+    @property
+    def waits_for_the_disk(self) -> bool:
+        """Whether each commit does, before readers see it."""
+        return self.store is not None and self.store.durability == "commit"
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether a commit is published when a journal has it."""
+        return self.store is not None
+
+    @property
+    def has_to_tell(self) -> bool:
+        """Whether a commit of the machine's was begun, or somebody hears of each commit."""
+        return self._single is not None or self.subscribers.may_hear or self.feed.is_kept
 
     @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
-        return self.feed.is_kept or self.subscribers.has_some or self.subscribers.has_to_tell
+        return self.subscribers.may_hear or self.feed.is_kept
 
     @property
     def keeps_changes(self) -> bool:
@@ -127,14 +146,32 @@ class Published:
 
     def begin_single(self, transaction: Transaction, piece: Piece, number: int) -> None:
         """The machine is about to publish what leads to the version of this number; under the lock."""
-        self._single = transaction, piece, []
-        self.feed.offer(number, piece.coded_changes)
+        heard = self.is_listened_to
+        self._single = transaction, piece, number, [] if heard else None
+        if heard:
+            self.feed.offer(number, piece.coded_changes)
+
+    def append_single(self, form: EntryForm) -> None:
+        """Let the journal have what the machine is about to publish.  Raises DurabilityError."""
+        assert self._single is not None and self.store is not None
+        self.store.append_bytes(form.entry, form.filled(), self._single[2])
+
+    def look_at_journal(self) -> None:
+        """Begin a checkpoint if the journal wants one."""
+        if self.grown is not None:
+            self.grown()
 
     def settle_single(self) -> None:
         """End what the machine was about to publish; any number of times, under the lock."""
         if self._single is None:
             return
-        transaction, piece, announced = self._single
+        transaction, piece, number, announced = self._single
+        if not piece.is_published and self.store is not None and self.store.last == number:
+            assert self.machine is not None
+            self.machine.end()
+        if announced is None:
+            self._single = None
+            return
         changed = piece.changed() if piece.is_published else {}
         if changed:
             self.feed.take_offered()
@@ -150,9 +187,10 @@ class Published:
         if self._single is not None:
             with self.lock:
                 self.settle_single()
-        self.feed.wake()
-        for problem in self.subscribers.tell(lambda: math.inf):
-            warn_caller(problem, SubscriberWarning)
+        if self.is_listened_to:
+            self.feed.wake()
+            for problem in self.subscribers.tell(lambda: math.inf):
+                warn_caller(problem, SubscriberWarning)
 
     def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
         """Publish versions that the machine's commits led to, so many behind the state; under the lock.

@@ -122,6 +122,11 @@ class Subscribers:
         return bool(self._callbacks)
 
     @property
+    def may_hear(self) -> bool:
+        """Whether either is so: somebody wants to hear of something, or there is something to tell."""
+        return bool(self._callbacks or self._waiting)
+
+    @property
     def has_to_tell(self) -> bool:
         """Whether there is something to tell."""
         return bool(self._waiting)

@@ -104,6 +104,9 @@ def _single_changes() -> None:
     for source in range(12):
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(source, 5)])
+    machine = workspace._published.machine
+    assert machine is not None
+    machine.end()
     workspace.verify()
 
 

@@ -134,12 +134,7 @@ class Workspace(Operators):
         state = State(budgets=budgets, view_bytes=view_bytes)
         self._published = Published(state, self.domains)
         self._published.feed.feed_bytes = feed_bytes
-        if single_changes not in get_args(SingleChanges):
-            choices = ", ".join(get_args(SingleChanges))
-            raise ValueError(f"single_changes is {single_changes!r}; it can be {choices}")
-        if single_changes == "machine":
-            self._published.machine = Machine()
-            self._published.machine.checks = debug.enabled
+        self._published.machine = _machine(single_changes)
         self._record_gap = record_gap
         self._folder: Folder | None = None
 
@@ -330,7 +325,9 @@ class Workspace(Operators):
             return ShownText(explain_view(head, program, state.heads, state.versions))
         text = explain_head(self._head(head), state.heads, state.versions)
         machine = self._published.machine
-        return ShownText(text if machine is None else f"{text}\n  {machine.describe(head, state)}")
+        if machine is not None:
+            text += f"\n  {machine.describe(head, state, self._published)}"
+        return ShownText(text)
 
     def triggers(self, head: str) -> ShownText:
         """The program by which a head follows: what a tuple that comes or goes changes, and by what.
@@ -496,6 +493,7 @@ class Workspace(Operators):
         interval: float = INTERVAL,
         checkpoint_bytes: int = CHECKPOINT_BYTES,
         feed_bytes: int = FEED_BYTES,
+        single_changes: SingleChanges = "general",
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
         view_bytes: int | None = None,
@@ -516,7 +514,8 @@ class Workspace(Operators):
         shows what that has done since; nothing can be changed here.  ``checkpoint_bytes``: a journal
         that is longer, and longer than the data, is cut by a checkpoint, which is written beside the commits.
         ``feed_bytes``: of the journal that stay behind a checkpoint, for `changes_since` and
-        `follow`.  ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
+        `follow`.  ``single_changes``: as of a workspace in memory, where commits don't wait for the disk.
+        ``sensitivity_bytes``, ``record_gap``, ``view_bytes``: as of a workspace in memory;
         they are kept, and stay where none is given.  ``damaged``: what becomes of a folder of which
         changes are damaged or gone, and so all behind them: ``"refuse"`` raises; ``"set aside"`` opens it at
         the version before them, what is behind it being kept in files ``damaged-...`` beside.
@@ -543,7 +542,7 @@ class Workspace(Operators):
             [(2, 1), (3, 2)]
         """
         started = time.monotonic()
-        path = Path(os.path.abspath(folder))
+        path, machine = Path(os.path.abspath(folder)), _machine(single_changes)
         given = {
             "sensitivity_bytes": sensitivity_bytes,
             "record_gap": record_gap,
@@ -561,6 +560,7 @@ class Workspace(Operators):
             )
             published = workspace._published
             workspace._folder = KeptFolder(store, published, checkpoint_bytes, wanted)
+            published.machine = machine
             _log.info("%s: opened at version %d, %.2f s", path, store.number, time.monotonic() - started)
             warn_of(found, store.aside)
         published.feed.feed_bytes = feed_bytes
@@ -783,3 +783,15 @@ class Workspace(Operators):
             for head in state.heads.values():
                 head.check_invariants()
                 head.check_counters(state.versions)
+
+
+def _machine(single_changes: SingleChanges) -> Machine | None:
+    """What commits single changes.  Raises ValueError for what is no way to."""
+    if single_changes not in get_args(SingleChanges):
+        choices = ", ".join(get_args(SingleChanges))
+        raise ValueError(f"single_changes is {single_changes!r}; it can be {choices}")
+    if single_changes == "general":
+        return None
+    machine = Machine()
+    machine.checks = debug.enabled
+    return machine

@@ -138,6 +138,8 @@ def kept(r: random.Random) -> Case:
         options["whole_rows"] = True
     if in_folder:
         options["durability"] = r.choice(("commit", "interval", "none"))
+    if r.random() < 0.4:
+        options["single_changes"] = "machine"
     return Case("kept", case.tables, case.program, steps, options)
 
 

@@ -132,9 +132,8 @@ class Kept(Player):
             raise OutOfReach(heads.why)
         self.heads = heads
         self.held: list[Held] = []
-        given = {
-            name: case.options[name] for name in ("sensitivity_bytes", "record_gap") if name in case.options
-        }
+        names = ("sensitivity_bytes", "record_gap", "single_changes")
+        given = {name: case.options[name] for name in names if name in case.options}
         self.workspaces: list[Workspace] = [Workspace(**given)]
         self.reader: Workspace | None = None
         self.mirrors: dict[str, Mirror] = {}
@@ -323,7 +322,9 @@ class Kept(Player):
         """Close the folder, or leave it as a process does that ends, and open it again."""
         if self._in_folder:
             self._in_folder.close()
-            self.workspaces[-1] = Workspace.open(self.folder, durability=self.case.options["durability"])
+            names = ("durability", "single_changes")
+            given = {name: self.case.options[name] for name in names if name in self.case.options}
+            self.workspaces[-1] = Workspace.open(self.folder, **given)
 
     def refresh(self) -> None:
         """A reader beside: opened once, then kept up to date."""

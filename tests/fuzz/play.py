@@ -19,7 +19,7 @@ from fuzz.streams.play import play_streams
 from fuzz.threads import play_threads
 from fuzz.values import play_values
 from support.bound_readers import whatever_it_costs
-from support.small_limits import wide_relations
+from support.small_limits import machine_soon, wide_relations
 
 PLAYS: Mapping[str, Callable[[Case], None]] = {
     "once": play_once,
@@ -41,7 +41,12 @@ def play(case: Case) -> bool:
         warnings.simplefilter("ignore")
         by_heads = case.options.get("keys")
         keys = contextlib.nullcontext() if by_heads is None else whatever_it_costs(by_heads)
-        with contextlib.suppress(OutOfReach), wide_relations(case.options.get("wide", False)), keys:
+        with (
+            contextlib.suppress(OutOfReach),
+            wide_relations(case.options.get("wide", False)),
+            keys,
+            machine_soon(),
+        ):
             PLAYS[case.kind](case)
             return True
     return False

@@ -67,6 +67,7 @@ MACHINE = (
     "maintenance/machine/test_machine_laws.py",
 )
 
+MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
 OPERATORS = ("maintenance/workspace/test_operators.py",)
@@ -1668,6 +1669,41 @@ FAULTS = (
         "            enter_commits(state, taken.rules,",
         "            enter_commits(state, {},",
         MACHINE,
+    ),
+    Fault(
+        "the machine publishes what the journal has not",
+        "maintenance/machine/machine.py",
+        "            host.append_single(program.entry)\n            status = end(program.address)\n",
+        "            status = end(program.address)\n            host.append_single(program.entry)\n",
+        MACHINE_KEPT,
+    ),
+    Fault(
+        "what an interruption left in the journal is not published",
+        "maintenance/workspace/published.py",
+        "            self.machine.end()\n",
+        "            pass\n",
+        MACHINE_KEPT,
+    ),
+    Fault(
+        "weights of an entry stand where its last column does",
+        "maintenance/machine/entry_form.py",
+        "            written[place] = numbers\n",
+        "            written[self._parts[0][0]] = numbers\n",
+        MACHINE_KEPT,
+    ),
+    Fault(
+        "a relation that the machine changed is in no checkpoint",
+        "maintenance/durable/store.py",
+        "        self._catch_up()\n        before = self.journal_bytes\n",
+        "        before = self.journal_bytes\n",
+        MACHINE_KEPT,
+    ),
+    Fault(
+        "an attempt that published nothing tells what a later one did",
+        "maintenance/machine/piece.py",
+        "log[start] > 0 and log[start + 1] == self._attempt",
+        "log[start] > 0",
+        MACHINE_KEPT,
     ),
     Fault(
         "commits that are folded count as one",

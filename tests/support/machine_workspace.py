@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from maintenance import Workspace
@@ -21,17 +22,28 @@ def made(
     sizes: Sizes | None = None,
     rows: Any = ((1, 2), (2, 3)),
     strategy: str = "delta",
+    folder: Path | None = None,
 ) -> Workspace:
-    ws = Workspace(single_changes="machine")
+    """``folder``: where it is kept, if so."""
+    ws = Workspace(single_changes="machine") if folder is None else opened(folder)
     ws.load("e", list(rows), columns=["a", "b"])
     if rules:
         ws.install(rules, strategy)
-    its = of(ws)
-    its._wait, its.sizes = 1, sizes or its.sizes
+    of(ws).sizes = sizes or of(ws).sizes
+    return begun(ws)
+
+
+def opened(folder: Path, **more: Any) -> Workspace:
+    return Workspace.open(folder, durability="interval", single_changes="machine", **more)
+
+
+def begun(ws: Workspace) -> Workspace:
+    """The workspace, its machine at work."""
+    of(ws)._wait = 1
     for _ in range(3):
         insert(ws, (90, 91))
         erase(ws, (90, 91))
-    assert its.layout is not None
+    assert of(ws).layout is not None
     return ws
 
 

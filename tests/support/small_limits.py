@@ -9,6 +9,7 @@ from unittest import mock
 from lftj.storage import index_version
 from lftj.values import schema
 from maintenance.groups import window_marks, window_walks
+from maintenance.machine import machine
 from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.stages import stages
 
@@ -17,6 +18,13 @@ from maintenance.strategies.stages import stages
 def wide_relations(all_are: bool = True) -> Iterator[None]:
     """Every relation that is loaded is wide, however few columns it has, unless it is a bag."""
     with mock.patch.object(schema, "MOST_NARROW", 0 if all_are else schema.MOST_NARROW):
+        yield
+
+
+@contextmanager
+def machine_soon() -> Iterator[None]:
+    """A machine for single changes is at work behind every transaction that it could have done."""
+    with mock.patch.multiple(machine, FEWEST=1, MOST=1):
         yield
 
 

@@ -232,7 +232,7 @@ def test_other_relations_go_the_general_way(why: str) -> None:
     ws.verify()
     its = of(ws)
     assert its.layout is None
-    told = [its.describe(head, ws._state) for head in ("named", "deg")]
+    told = [its.describe(head, ws._state, ws._published) for head in ("named", "deg")]
     assert all("general way: " in text for text in told)
     assert ("streams" if why == "is a stream" else "a dictionary") in told[0]
     assert why != "may be NULL" or "NULL" in told[1]

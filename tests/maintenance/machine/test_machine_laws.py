@@ -3,12 +3,15 @@
 Random programs of the kinds that the machine takes, some of others beside, over dense data: equal rows, rows
 that are there or are not, several calls of a transaction.  Layers are folded at every size, from one row on.
 Heads under `auto` change phases, and go over to views, soon.  Between commits heads go over to other
-strategies, relations are loaded, read and queried, snapshots are held.
+strategies, relations are loaded, read and queried, snapshots are held; the one with the machine is in memory,
+or in a folder, which is opened again.
 """
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
@@ -20,6 +23,7 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -98,6 +102,8 @@ class InStep(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.both: list[Workspace] = []
+        self.sizes = Sizes()
+        self.folder: Path | None = None
         self.held: list[tuple[list[Snapshot], dict[str, list[Any]]]] = []
         self.patches = ExitStack()
         self.patches.enter_context(mock.patch.multiple(machine, FEWEST=1, MOST=2))
@@ -115,15 +121,27 @@ class InStep(RuleBasedStateMachine):
         sizes=SIZES,
         domain=st.sampled_from((2, 4, 9)),
         seed=st.integers(0, 2**32),
+        in_folder=st.booleans(),
     )
     def begin(
-        self, rules: list[str], above: str, other: str, strategy: str, sizes: Sizes, domain: int, seed: int
+        self,
+        rules: list[str],
+        above: str,
+        other: str,
+        strategy: str,
+        sizes: Sizes,
+        domain: int,
+        seed: int,
+        in_folder: bool,
     ) -> None:
         self.domain, self.random = domain, Random(seed)
         heads = {rule.split("(")[0].split("[")[0] for rule in above.split(". ") if rule}
         program = [one for one in rules if one.split("(")[0].split("[")[0] not in heads]
         loaded = {name: self.rows(name, self.random.randrange(12)) for name in ARITIES}
-        self.both = [Workspace(single_changes="machine"), Workspace()]
+        self.sizes, self.folder = sizes, None
+        if in_folder:
+            self.folder = Path(self.patches.enter_context(tempfile.TemporaryDirectory())) / "ws"
+        self.both = [self.fast_one(), Workspace()]
         for ws in self.both:
             for name, rows in loaded.items():
                 columns = {c: [row[i] for row in rows] for i, c in enumerate(COLUMNS[: ARITIES[name]])}
@@ -132,8 +150,18 @@ class InStep(RuleBasedStateMachine):
                 ws.install(text, strategy)
             if other:
                 ws.install(other, "delta" if "reach" not in other else "auto")
-        its = self.machine
-        its.sizes, its.checks, its._wait = sizes, True, 1
+        self.machine._wait = 1
+
+    def fast_one(self) -> Workspace:
+        if self.folder is None:
+            ws = Workspace(single_changes="machine")
+        else:
+            durability = self.random.choice(("interval", "none"))
+            ws = Workspace.open(self.folder, durability=durability, single_changes="machine")
+        its = ws._published.machine
+        assert its is not None
+        its.sizes, its.checks = self.sizes, True
+        return ws
 
     def empty(self, name: str) -> Any:
         import pyarrow as pa
@@ -251,6 +279,16 @@ class InStep(RuleBasedStateMachine):
         for ws in self.both:
             ws.load("beside", [(1, 2)], columns=["a", "b"])
 
+    @precondition(lambda self: self.folder is not None)
+    @rule(with_image=st.booleans())
+    def is_opened_again(self, with_image: bool) -> None:
+        """What was committed is in the folder, whether the process ends well or not."""
+        store = self.both[0]._published.store
+        assert store is not None
+        (self.both[0] if with_image else store).close()
+        self.both[0] = self.fast_one()
+        self.reads()
+
     @rule()
     def is_compacted(self) -> None:
         for ws in self.both:
@@ -286,7 +324,8 @@ class InStep(RuleBasedStateMachine):
         if self.both and self.random.random() < 0.1:
             one, other = (ws._state.number for ws in self.both)
             assert one == other
-            assert self.both[0].stats.commits == self.both[1].stats.commits
+            if self.folder is None:
+                assert self.both[0].stats.commits == self.both[1].stats.commits
 
 
 def test_fast_and_general_go_in_step() -> None:
