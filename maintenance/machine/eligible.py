@@ -10,6 +10,7 @@ from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.machine.staged_values import staging_of
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.strategy import BodySearch, Versions
@@ -47,7 +48,10 @@ def refusal_of_schema(schema: Schema) -> str | None:
         return "it has a key"
     if schema.keeps_null:
         return "a column may be NULL"
-    return None if schema.is_whole else "a column is not int64"
+    for column in schema.columns:
+        if staging_of(column.type) is None:
+            return f"its column {column.name!r} is of type {column.type.arrow}"
+    return None
 
 
 def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | None:

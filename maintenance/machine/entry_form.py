@@ -1,7 +1,7 @@
 """Journal entries of small commits: bytes that are written once, into which each commit puts its numbers.
 
 An entry (:mod:`maintenance.durable.entries`) about so many rows of some relations differs from another one
-in its numbers alone.  Where they stand is found by writing one whose numbers stand nowhere else.
+in its numbers alone.
 
 Invariant: what a form gives is what :func:`~maintenance.durable.entries.entry_bytes` gives of the same rows.
 
@@ -10,20 +10,20 @@ Cost: of a form an entry the general way; of a commit a copy of each column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
-from maintenance.durable.entries import Changed, entry_bytes
+from maintenance.durable.entries import Changed, entry_bytes, places_of
+from maintenance.machine.staged_values import bytes_of
 
 MOST_FORMS = 256
 """Behind so many all are made anew."""
 
 _WORD = 8
-_DRAWN = np.random.default_rng(0)
 
 ChangedRows = tuple[np.ndarray, np.ndarray]
 """A relation's change: its columns, behind each other, each with room for as many rows as the weights."""
@@ -33,38 +33,40 @@ class EntryForm:
     """Of relations, with their schemas, their changes, and how many rows these have."""
 
     def __init__(self, relations: Sequence[tuple[str, Schema, ChangedRows, int]]) -> None:
-        changes = {name: _drawn(len(schema.columns), n) for name, schema, _, n in relations}
-        tables = {name: table_of_change(schema, changes[name]) for name, schema, _, _ in relations}
+        tables = {}
+        for name, schema, _, n in relations:
+            rows = np.zeros((len(schema.columns), n), np.int64)
+            tables[name] = table_of_change(schema, Change(rows, np.ones(n, np.int64)))
         content = entry_bytes(Changed(tables))
         self.entry = Changed({name: table.slice(0, 0) for name, table in tables.items()})
         """Says which relations changed; without rows."""
         self._bytes = bytearray(content)
         self._parts: list[tuple[slice, memoryview]] = []
-        for name, _, (columns, weights), n in relations:
-            drawn, room = changes[name], len(weights)
-            parts = [columns[room * i : room * i + n] for i in range(len(drawn.columns))] + [weights[:n]]
-            for part, numbers in zip(parts, [*drawn.columns, drawn.weights], strict=True):
-                place = _place(content, numbers.tobytes())
-                self._parts.append((slice(place, place + _WORD * n), part.data.cast("B")))
+        self._written: list[
+            tuple[slice, Callable[[np.ndarray], bytes], np.ndarray]
+        ] = []  # otherwise than codes
+        places = places_of(content)
+        for name, schema, (columns, weights), n in relations:
+            room = len(weights)
+            codes = [columns[room * i : room * i + n] for i in range(len(schema.columns))]
+            *own, last = places[name]
+            for column, part, place in zip(schema.columns, codes, own, strict=True):
+                write = bytes_of(column.type)
+                if write is None:
+                    self._parts.append((slice(place, place + part.nbytes), part.data.cast("B")))
+                else:
+                    nbytes = len(write(part))
+                    self._written.append((slice(place, place + nbytes), write, part))
+            self._parts.append((slice(last, last + _WORD * n), weights[:n].data.cast("B")))
 
     def filled(self) -> bytearray:
         """The entry of the changes as they are; the next one is written over it."""
         written = self._bytes
         for place, numbers in self._parts:
             written[place] = numbers
+        for place, write, codes in self._written:
+            written[place] = write(codes)
         return written
-
-
-def _drawn(arity: int, n: int) -> Change:
-    """Rows whose numbers stand nowhere else in an entry."""
-    numbers = _DRAWN.integers(1 << 61, 1 << 62, (arity + 1, n))
-    return Change(numbers[:-1], numbers[-1])
-
-
-def _place(content: bytes, numbers: bytes) -> int:
-    """Where these bytes stand, which they do once."""
-    assert content.count(numbers) == 1, "an entry has its numbers once, as they are"
-    return content.index(numbers)
 
 
 class EntryForms:

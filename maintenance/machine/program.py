@@ -32,6 +32,7 @@ from maintenance.machine.accounting import BodyAccount, Taken, taken_since
 from maintenance.machine.eligible import refusals, terms_of
 from maintenance.machine.entry_form import EntryForm, EntryForms
 from maintenance.machine.records import HEAD, Join, Net, Program, Project, Relation, Step
+from maintenance.machine.staged_values import Staging, staging_of
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.strategy import BodySearch, Round, Versions
@@ -48,11 +49,12 @@ N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Progra
 class Layout:
     """What a transaction has to know to stage rows as numbers, and to read what they did.
 
-    ``staged``: by relation its number, how many columns it has, and its schema.  ``chosen``: by head under
+    ``staged``: by relation its number, how many columns it has, how values of each are staged (None: all are
+    int64), and its schema.  ``chosen``: by head under
     `auto` what each body is kept by.
     """
 
-    staged: Mapping[str, tuple[int, int, Schema]]
+    staged: Mapping[str, tuple[int, int, Sequence[Staging] | None, Schema]]
     names: Sequence[str]
     arities: Sequence[int]
     shown: Mapping[str, Schema]
@@ -104,7 +106,7 @@ class MachineProgram:
         base = [name for name in self._changing if name not in heads]
         self.layout = Layout(
             {
-                name: (self._changing.index(name), len(s.columns), s)
+                name: (self._changing.index(name), len(s.columns), _stagings(s), s)
                 for name in base
                 if (s := versions[name].schema)
             },
@@ -355,6 +357,12 @@ class MachineProgram:
             supports.head._support.kept = supports.folded()
         for groups in self._groups:
             groups.fold()
+
+
+def _stagings(schema: Schema) -> Sequence[Staging] | None:
+    """How values of each column are staged; None: all are int64."""
+    found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
+    return None if schema.is_whole else found
 
 
 def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:

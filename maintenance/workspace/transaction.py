@@ -34,6 +34,7 @@ from maintenance.event_time.stream_buffer import StreamBuffer
 from maintenance.event_time.tick import Clockwork, Moving
 from maintenance.machine.piece import Piece
 from maintenance.machine.program import Layout
+from maintenance.machine.staged_values import LARGEST
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
 
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
 _FEW = 64
 """Rows of one call that are staged as numbers."""
-
-_LARGEST = (1 << 63) - 1
-"""The least of 64 bits may stand for NULL."""
 
 
 class Changeable(Protocol):
@@ -295,22 +293,29 @@ class Transaction:
             self._target.refuse_conflict(versions)
 
     def _stage_numbers(self, relation: str, source: Any, weight: int) -> bool:
-        """Stage a few rows of whole numbers as they are; False where they are none, or too many."""
+        """Stage a few rows of values that are numbers; False where they are none, or too many."""
         assert self._layout is not None
         known = self._layout.staged.get(relation) if type(relation) is str else None
         if known is None or not self._open or self._buffers or type(source) is not list or len(source) > _FEW:
             return False
-        number, width, _ = known
+        number, width, stagings, _ = known
         staged = []
         for row in source:
             if type(row) is not tuple or len(row) != width:
                 return False
             staged.append(number)
             staged.append(weight)
-            for value in row:
-                if type(value) is not int or not -_LARGEST <= value <= _LARGEST:
+            if stagings is None:
+                for value in row:
+                    if type(value) is not int or not -LARGEST <= value <= LARGEST:
+                        return False
+                    staged.append(value)
+                continue
+            for value, code_of in zip(row, stagings, strict=True):
+                code = code_of(value)
+                if code is None:
                     return False
-                staged.append(value)
+                staged.append(code)
         self._numbers += staged
         return True
 
@@ -329,7 +334,7 @@ class Transaction:
             at += 2 + width
         for name, its in rows.items():
             weights, *columns = np.array(its, np.int64).T
-            buffers[name] = WriteBuffer(self._layout.staged[name][2])
+            buffers[name] = WriteBuffer(self._layout.staged[name][3])
             buffers[name].stage(np.array(columns), weights)
         return buffers
 

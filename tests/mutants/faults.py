@@ -68,6 +68,7 @@ MACHINE = (
 )
 
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
+MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
 OPERATORS = ("maintenance/workspace/test_operators.py",)
@@ -1704,6 +1705,27 @@ FAULTS = (
         "log[start] > 0 and log[start + 1] == self._attempt",
         "log[start] > 0",
         MACHINE_KEPT,
+    ),
+    Fault(
+        "the machine takes what lies between two moments for the earlier one",
+        "maintenance/machine/staged_values.py",
+        "    return None if rest else code\n",
+        "    return code\n",
+        MACHINE_TYPES,
+    ),
+    Fault(
+        "the machine takes a number that is beyond its type",
+        "maintenance/machine/staged_values.py",
+        "type(value) is int and least <= value <= most else None",
+        "type(value) is int and least <= value else None",
+        MACHINE_TYPES,
+    ),
+    Fault(
+        "an entry has the bits of booleans in the other order",
+        "maintenance/machine/staged_values.py",
+        'bitorder="little"',
+        'bitorder="big"',
+        MACHINE_TYPES,
     ),
     Fault(
         "commits that are folded count as one",

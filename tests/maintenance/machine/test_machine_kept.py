@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lftj import errors
@@ -108,7 +109,8 @@ def test_forms_are_the_entries_that_they_stand_for(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(entry_form, "MOST_FORMS", 3)
     ws = Workspace()
-    ws.load("e", [(1, 2)], columns=["a", "b"])
+    kinds = [pa.int64(), pa.bool_(), pa.int8(), pa.uint32(), pa.date32(), pa.timestamp("s")]
+    ws.load("e", pa.table({f"c{i}": pa.array([], kind) for i, kind in enumerate(kinds)}))
     ws.load("weight", {"weight": [1]})
     schemas = {name: ws._state.versions[name].schema for name in ("e", "weight")}
     draw = np.random.default_rng(1)
@@ -119,7 +121,7 @@ def test_forms_are_the_entries_that_they_stand_for(monkeypatch: pytest.MonkeyPat
         written, changes = [], {}
         for number in sorted(draw.choice(2, draw.integers(1, 3), replace=False)):
             n, (columns, weights), name = int(draw.integers(1, 10)), buffers[number], names[number]
-            rows = draw.integers(-3, 3, (len(schemas[name].columns), n))
+            rows = draw.integers(0, 2, (len(schemas[name].columns), n))
             weights[:n] = draw.choice((-1, 1), n)
             columns.reshape(-1, 9)[:, :n] = rows
             written += [int(number), n]

@@ -1,0 +1,87 @@
+"""Values of columns as numbers: what a program has in Python, the machine's codes, an entry's bytes.
+
+Invariant: a value that is taken has the code that :mod:`lftj.values.whole` gives it, and an entry the bytes
+that Arrow has; what is not of the column's own type is left to the general way, which converts or refuses.
+
+Cost: of a value a call; of int64 less, for they are looked at where they are staged.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.values.schema import ColumnType
+
+LARGEST = (1 << 63) - 1
+"""The least of 64 bits may stand for NULL."""
+
+Staging = Callable[[Any], int | None]
+"""The code of a value, None where it is not taken."""
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
+
+
+def staging_of(type_: ColumnType) -> Staging | None:
+    """How values of a column are staged; None where they are not."""
+    arrow = type_.arrow
+    if pa.types.is_integer(arrow) and arrow != pa.uint64():
+        least, most = _range_of(arrow)
+        return partial(_integer, max(least, -LARGEST), most)
+    if pa.types.is_boolean(arrow):
+        return _boolean
+    if pa.types.is_date32(arrow):
+        return _date
+    if pa.types.is_timestamp(arrow) and arrow.tz is None and arrow.unit in _MICROSECONDS:
+        return partial(_timestamp, _MICROSECONDS[arrow.unit])
+    return None
+
+
+def _range_of(arrow: Any) -> tuple[int, int]:
+    info = np.iinfo(arrow.to_pandas_dtype())
+    return int(info.min), int(info.max)
+
+
+def _integer(least: int, most: int, value: Any) -> int | None:
+    return value if type(value) is int and least <= value <= most else None
+
+
+def _boolean(value: Any) -> int | None:
+    return int(value) if type(value) is bool else None
+
+
+def _date(value: Any) -> int | None:
+    return value.toordinal() - _EPOCH if type(value) is datetime.date else None
+
+
+def _timestamp(microseconds: int, value: Any) -> int | None:
+    """``microseconds``: of the column's unit; what lies between two is not taken."""
+    if type(value) is not datetime.datetime or value.tzinfo is not None:
+        return None
+    seconds = (value.toordinal() - _EPOCH) * 86_400 + value.hour * 3_600 + value.minute * 60 + value.second
+    code, rest = divmod(seconds * 10**6 + value.microsecond, microseconds)
+    return None if rest else code
+
+
+def bytes_of(type_: ColumnType) -> Callable[[np.ndarray], bytes] | None:
+    """What Arrow has for codes of a column that is staged; None: the codes as they are."""
+    arrow = type_.arrow
+    if pa.types.is_boolean(arrow):
+        return _bits
+    if arrow.bit_width == 64:
+        return None
+    return partial(_narrowed, np.int32 if pa.types.is_date32(arrow) else arrow.to_pandas_dtype())
+
+
+def _bits(codes: np.ndarray) -> bytes:
+    return np.packbits(codes.astype(np.uint8), bitorder="little").tobytes()
+
+
+def _narrowed(dtype: Any, codes: np.ndarray) -> bytes:
+    return codes.astype(dtype).tobytes()

@@ -1,0 +1,111 @@
+"""differential: values of other types than int64, by the commit machine and the general way, in folders."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lftj import errors
+from maintenance import Workspace
+from maintenance.durable.entries import Changed
+from maintenance.durable.reading import read_existing
+from maintenance.machine import machine
+from support.machine_workspace import of, opened
+from support.rows import rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
+
+DAY, MOMENT = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 23, 59, 59)
+VALUES: dict[Any, tuple[Any, ...]] = {
+    pa.int8(): (-128, 0, 127, 5),
+    pa.uint8(): (0, 255, 7),
+    pa.int16(): (-(2**15), 2**15 - 1, 3),
+    pa.uint16(): (0, 2**16 - 1, 3),
+    pa.int32(): (-(2**31), 2**31 - 1, 3),
+    pa.uint32(): (0, 2**32 - 1, 3),
+    pa.int64(): (-(2**63) + 1, 2**63 - 1, 3),
+    pa.bool_(): (True, False),
+    pa.date32(): (DAY, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1969, 12, 31)),
+    pa.timestamp("s"): (MOMENT, dt.datetime(1, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59)),
+    pa.timestamp("ms"): (MOMENT, MOMENT.replace(microsecond=999_000), dt.datetime(1969, 12, 31, 1)),
+    pa.timestamp("us"): (MOMENT, MOMENT.replace(microsecond=1), dt.datetime(9999, 12, 31, 1, 2, 3, 4)),
+}
+"""By type values that the machine takes."""
+
+OTHERS = (
+    *(True, 1, 300, -1, 2**31, 2**63, 1.0, 1.5, "x", None, DAY, MOMENT, MOMENT.replace(microsecond=5)),
+    MOMENT.replace(tzinfo=dt.UTC),
+)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "FEWEST", 1)
+    monkeypatch.setattr(machine, "MOST", 1)
+
+
+RULES = """
+n[a] = count() <- e(a, _). some[k] = count() <- e(_, k). total[a] = sum(k) <- e(a, k).
+twice(a, k, l) <- e(a, k), e(a, l), k < l. back(k, a) <- e(a, k).
+"""
+
+
+def both_of(folder: Path, kind: Any) -> list[Workspace]:
+    both = [opened(folder / "one"), Workspace.open(folder / "other", durability="interval")]
+    for ws in both:
+        ws.load("e", pa.table({"a": pa.array([], kind), "k": pa.array([], pa.int16())}))
+        ws.install(RULES)
+    of(both[0])._wait = 1
+    return both
+
+
+def outcome(ws: Workspace, change: str, rows: list[tuple[Any, ...]]) -> Any:
+    """What becomes of a transaction: changes of heads, or an error; and whether it went by the machine."""
+    try:
+        with ws.transaction() as tx:
+            tx.insert("e", [])
+            getattr(tx, change)("e", rows)
+    except (errors.LftjError, TypeError, ValueError, OverflowError) as error:
+        return f"{type(error).__name__}: {error}", 0
+    return {head: rows_of(tx.changes[head]) for head in ws.heads}, tx.stats.fast
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+def test_values_are_taken_as_the_general_way_takes_them(tmp_path: Path, kind: Any) -> None:
+    both, draw, fast = both_of(tmp_path, kind), Random(str(kind)), 0
+    for i in range(120):
+        pool = VALUES[kind] if i % 4 else OTHERS
+        rows = [(draw.choice(pool), draw.randrange(-3, 3)) for _ in range(draw.choice((1, 1, 3)))]
+        change = draw.choice(("insert", "insert", "erase"))
+        (one, by_machine), (other, _) = (outcome(ws, change, rows) for ws in both)
+        assert one == other, (change, rows)
+        assert by_machine or pool is OTHERS or i < 9, (change, rows)
+        fast += by_machine
+    assert fast > 80
+    assert sorted(rows_of(both[0]["e"].table), key=str) == sorted(rows_of(both[1]["e"].table), key=str)
+    for ws in both:
+        ws.verify()
+        ws.close()
+    changes = [
+        [entry for _, entry in read_existing(tmp_path / name).entries(0) if isinstance(entry, Changed)]
+        for name in ("one", "other")
+    ]
+    assert changes[0] == changes[1] and len(changes[0]) > 30
+    with Workspace.open(tmp_path / "one") as again:
+        again.verify()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.uint64(), pa.float64(), pa.string(), pa.date64(), pa.timestamp("us", "UTC"), pa.time64("us")]
+)
+def test_other_types_go_the_general_way(kind: Any) -> None:
+    ws = Workspace(single_changes="machine")
+    ws.load("e", pa.table({"a": pa.array([], kind), "k": pa.array([], pa.int64())}))
+    ws.install("n[k] = count() <- e(_, k).")
+    text = str(ws.explain_maintenance("n"))
+    assert f"single changes go the general way: 'e', which it reads: its column 'a' is of type {kind}" in text
