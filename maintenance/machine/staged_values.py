@@ -1,7 +1,8 @@
 """Values of columns as numbers: what a program has in Python, the machine's codes, an entry's bytes.
 
-Invariant: a value that is taken has the code that :mod:`lftj.values.whole` gives it, and an entry the bytes
-that Arrow has; what is not of the column's own type is left to the general way, which converts or refuses.
+Invariant: a value that is taken has the code that its domain gives it (:mod:`lftj.values.whole`,
+:mod:`lftj.values.floating`), and an entry the bytes that Arrow has; what is not of the column's own type is
+left to the general way, which converts or refuses.
 
 Cost: of a value a call; of int64 less, for they are looked at where they are staged.
 """
@@ -9,6 +10,7 @@ Cost: of a value a call; of int64 less, for they are looked at where they are st
 from __future__ import annotations
 
 import datetime
+import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lftj.values.floating import floats_of_codes
 from lftj.values.schema import ColumnType
 
 LARGEST = (1 << 63) - 1
@@ -24,6 +27,7 @@ LARGEST = (1 << 63) - 1
 Staging = Callable[[Any], int | None]
 """The code of a value, None where it is not taken."""
 
+_BITS, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
@@ -40,7 +44,7 @@ def staging_of(type_: ColumnType) -> Staging | None:
         return _date
     if pa.types.is_timestamp(arrow) and arrow.tz is None and arrow.unit in _MICROSECONDS:
         return partial(_timestamp, _MICROSECONDS[arrow.unit])
-    return None
+    return _float if pa.types.is_float64(arrow) else None
 
 
 def _range_of(arrow: Any) -> tuple[int, int]:
@@ -69,11 +73,21 @@ def _timestamp(microseconds: int, value: Any) -> int | None:
     return None if rest else code
 
 
+def _float(value: Any) -> int | None:
+    """As :func:`lftj.values.floating.float_codes`; NaN, which may be refused, is not taken."""
+    if type(value) is not float or value != value:
+        return None
+    (bits,) = _BITS.unpack(_DOUBLE.pack(value + 0.0))  # -0.0 + 0.0 is 0.0
+    return int(bits ^ ((bits >> 63) & LARGEST))
+
+
 def bytes_of(type_: ColumnType) -> Callable[[np.ndarray], bytes] | None:
     """What Arrow has for codes of a column that is staged; None: the codes as they are."""
     arrow = type_.arrow
     if pa.types.is_boolean(arrow):
         return _bits
+    if pa.types.is_float64(arrow):
+        return _doubles
     if arrow.bit_width == 64:
         return None
     return partial(_narrowed, np.int32 if pa.types.is_date32(arrow) else arrow.to_pandas_dtype())
@@ -81,6 +95,10 @@ def bytes_of(type_: ColumnType) -> Callable[[np.ndarray], bytes] | None:
 
 def _bits(codes: np.ndarray) -> bytes:
     return np.packbits(codes.astype(np.uint8), bitorder="little").tobytes()
+
+
+def _doubles(codes: np.ndarray) -> bytes:
+    return floats_of_codes(codes).tobytes()
 
 
 def _narrowed(dtype: Any, codes: np.ndarray) -> bytes:

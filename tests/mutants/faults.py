@@ -1721,6 +1721,13 @@ FAULTS = (
         MACHINE_TYPES,
     ),
     Fault(
+        "the machine keeps two zeros apart",
+        "maintenance/machine/staged_values.py",
+        "_DOUBLE.pack(value + 0.0)",
+        "_DOUBLE.pack(value)",
+        MACHINE_TYPES,
+    ),
+    Fault(
         "an entry has the bits of booleans in the other order",
         "maintenance/machine/staged_values.py",
         'bitorder="little"',

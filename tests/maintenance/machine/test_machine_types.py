@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,11 +35,27 @@ VALUES: dict[Any, tuple[Any, ...]] = {
     pa.timestamp("s"): (MOMENT, dt.datetime(1, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59)),
     pa.timestamp("ms"): (MOMENT, MOMENT.replace(microsecond=999_000), dt.datetime(1969, 12, 31, 1)),
     pa.timestamp("us"): (MOMENT, MOMENT.replace(microsecond=1), dt.datetime(9999, 12, 31, 1, 2, 3, 4)),
+    pa.float64(): (0.0, -0.0, -1.5, 1e308, 5e-324, -5e-324, math.inf, -math.inf),
 }
 """By type values that the machine takes."""
 
 OTHERS = (
-    *(True, 1, 300, -1, 2**31, 2**63, 1.0, 1.5, "x", None, DAY, MOMENT, MOMENT.replace(microsecond=5)),
+    *(
+        True,
+        1,
+        300,
+        -1,
+        2**31,
+        2**63,
+        1.0,
+        1.5,
+        math.nan,
+        "x",
+        None,
+        DAY,
+        MOMENT,
+        MOMENT.replace(microsecond=5),
+    ),
     MOMENT.replace(tzinfo=dt.UTC),
 )
 
@@ -101,7 +118,7 @@ def test_values_are_taken_as_the_general_way_takes_them(tmp_path: Path, kind: An
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.uint64(), pa.float64(), pa.string(), pa.date64(), pa.timestamp("us", "UTC"), pa.time64("us")]
+    "kind", [pa.uint64(), pa.float32(), pa.string(), pa.date64(), pa.timestamp("us", "UTC"), pa.time64("us")]
 )
 def test_other_types_go_the_general_way(kind: Any) -> None:
     ws = Workspace(single_changes="machine")
