@@ -101,6 +101,7 @@ class GroupTable(Staged):
         """``values``: of no slot: (0,), or (0, aggregates) where there are several."""
         self._n_keys = n_keys
         self._accumulators = tuple(accumulators)
+        self._sums = tuple(one for one in accumulators if one is not None)
         self._table = RowTable(n_keys)  # a group's slot is the number of its keys
         self._counts = np.zeros(0, np.int64)  # by slot, as are the values
         self._values = values
@@ -112,12 +113,12 @@ class GroupTable(Staged):
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return tuple(one for one in self._accumulators if one is not None)
+        return self._sums
 
     @property
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
-        accumulators = sum(one.nbytes for one in self._accumulators if one is not None)
+        accumulators = sum(one.nbytes for one in self._sums)
         return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulators
 
     def rows(self) -> list[np.ndarray]:
@@ -238,13 +239,17 @@ class GroupTable(Staged):
         Nothing may be staged.  O(slots) then, so O(1) per group that went, amortised.
         """
         assert self._staged is None
-        n_slots = self._table.n_rows
+        n_slots = self._n_slots
         if n_slots < _LEAST_TIDIED or 2 * self.n_groups >= n_slots:
             return
         kept = np.flatnonzero(self._counts[:n_slots])
         accumulators = tuple(one and one.remapped(kept) for one in self._accumulators)
         tidied = self._table.compacted(kept), self._counts[kept], self._values[kept], accumulators, len(kept)
-        self._table, self._counts, self._values, self._accumulators, self._n_slots = tidied
+        parts = tuple(one for one in accumulators if one is not None)
+        (self._table, self._counts, self._values, self._accumulators, self._n_slots), self._sums = (
+            tidied,
+            parts,
+        )
 
     def _check_own(self) -> None:
         self._table.check_invariants()
@@ -328,7 +333,8 @@ class GroupedAggregate(GroupTable):
                 none = np.empty(0, np.int64)
                 return [none] * (self._n_keys + 1), none
             rows, groups = found
-            values = rows.counts if self._accumulator is None else self._accumulator.stage(rows)
+            (accumulator,) = self._accumulators
+            values = rows.counts if accumulator is None else accumulator.stage(rows)
             self._head.schema.columns[-1].type.domain.claim(values)
         except BaseException:
             self.drop()
