@@ -300,6 +300,26 @@ def comparison(r: random.Random, body: Body) -> Comparison:
     return Comparison(r.choice(OPERATORS), *sides)
 
 
+def joined_by_computed(r: random.Random, body: Body, source: Source) -> list[Literal]:
+    """An atom that only what is computed of rows joins to the others: ``s(y), abs(x) = y % 3``."""
+    known = dict(body.scope)
+    found: list[Literal] = [atom(r, body, source, apart=True)]
+    own = {name: kind for name, kind in body.scope.items() if name not in known}
+    for _ in range(12 if known and own else 0):
+        sides = []
+        for scope in (known, own):
+            kind = r.choice(list(scope.values()))
+            names = [name for name, its in scope.items() if its is kind]
+            computes = kind in (*WHOLE, STRING, DATE, MOMENT, DECIMAL) and r.random() < 0.7
+            sides.append(_called(r, kind, names) if computes else (Variable(r.choice(names)), kind))
+        (left, kind), (_, other) = sides
+        alike = kind is other or (kind in WHOLE and other in WHOLE)
+        if alike and kind is not EXTREME and not isinstance(left, Variable):
+            r.shuffle(sides)
+            return [*found, Comparison(r.choice(("=", "=", "=", "<=>")), sides[0][0], sides[1][0])]
+    return found
+
+
 def outer(r: random.Random, body: Body, source: Source) -> Either:
     """A left join: ``(s(x, v) ; !s(x, _), v = null)``, of which v enters the scope."""
     joined = [name for name in body.scope if body.scope[name] in source.kinds]
@@ -451,6 +471,9 @@ def draw_body(r: random.Random, catalog: list[Source], most_atoms: int, plain: b
         is_simple = False
     if not plain and r.random() < 0.25:
         body.literals.append(assignment(r, body))
+        is_simple = False
+    if not plain and not body.wide and r.random() < 0.1:
+        body.literals += joined_by_computed(r, body, r.choice(catalog))
         is_simple = False
     for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
         body.literals.append(negated(r, body, r.choice(catalog)))

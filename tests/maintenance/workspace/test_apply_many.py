@@ -397,10 +397,10 @@ far[a]       = max(c) <- tri(a, _, c), c > 2.
 MIXED_ONE_BY_ONE = {
     "one": "a negated atom, or one without variables",
     "ones": "it reads 'one'",
-    "least": "min, other than count and sums of whole numbers",
+    "least": "min, other than counts and sums of whole numbers",
     "sum": "it shares its assignments with 'least'",
     "busy": "it reads a function",
-    "far": "max, other than count and sums of whole numbers",
+    "far": "max, other than counts and sums of whole numbers",
 }
 
 
@@ -430,7 +430,7 @@ def test_explanations_say_why_a_head_goes_one_by_one() -> None:
     workspace = Workspace()
     workspace.load("e", [(1, 2)], ["a", "b"])
     workspace.install("n[a] = count() <- e(a, _). least[a] = min(b) <- e(a, b).")
-    line = "batches     one transaction after the other: min, other than count and sums of whole numbers"
+    line = "batches     one transaction after the other: min, other than counts and sums of whole numbers"
     assert line in workspace.explain_maintenance("least")
     assert "batches" not in workspace.explain_maintenance("n")
 
