@@ -201,7 +201,7 @@ class FinalAggregation:
         function, arguments = _call(self._head).function, argument_names(_call(self._head))
         columns = [_VALUE] if function in ("min", "max") else [f"argument#{i}" for i in range(len(arguments))]
         rows = {
-            name: self._types[name].domain.encode(partials.column(column))
+            name: self._types[name].encode(partials.column(column))
             for name, column in zip(arguments, columns, strict=True)
         }
         if function in ("min", "max"):

@@ -24,7 +24,11 @@ from lftj.aggregates import partial as partial_aggregates
 from lftj.aggregates.partial import FinalAggregation, PartialAggregation, key_names, partial_schema
 from lftj.aggregates.whole import Aggregation
 from lftj.errors import AggregateError, LftjError, RangeError
-from lftj.values.schema import Schema
+from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate, Variable
+from lftj.values.domains import Domains
+from lftj.values.names import DISTINCT_COUNT
+from lftj.values.schema import Column, ColumnType, Schema
 from support.aggregate_heads import GROUPS, Made, aggregate
 from support.cell_aggregates import ALL, MAX, ORDERED, SUMS, TINY, head_of, row_strategy
 
@@ -265,3 +269,28 @@ def test_other_tables_are_refused() -> None:
         with pytest.raises(ValueError, match="no exact numbers"):
             final.add(table.set_column(1, "sum#", pa.array([data], pa.binary())))
     assert final.finish()[1].to_pylist() == []
+
+
+def test_distinct_values_of_several_places_are_counted_without_null() -> None:
+    """NULL travels as NULL, and is no value anywhere; a value that two places have is one."""
+    parts = []
+    for values in ([None, 3, 4, 3], [4, None], [5, 4]):  # each place has codes of its own
+        types, head = _counting()
+        place = PartialAggregation(head, types)
+        codes = {"p": np.zeros(len(values), np.int64), "c": types["c"].encode(pa.array(values, pa.int64()))}
+        place.add(codes, np.ones(len(values), np.int64))
+        parts.append(place.finish())
+    types, head = _counting()
+    final = FinalAggregation(head, types)
+    final.add(through_bytes(pa.concat_tables(parts)))
+    keys, found = final.finish()
+    assert ([column.tolist() for column in keys], found.to_pylist()) == ([[0]], [3])
+
+
+def _counting() -> tuple[dict[str, ColumnType], CheckedHead]:
+    """``n[p] = count(distinct c)``, where c may be NULL."""
+    domains = Domains()
+    type_ = ColumnType(domains.of(pa.int64()), pa.int64())
+    types = {"p": type_, "c": replace(type_, nullable=True)}
+    schema = Schema((Column("p", type_), Column("n", type_)), functional=True)
+    return types, CheckedHead("n", ("p",), Aggregate(DISTINCT_COUNT, (Variable("c"),)), schema, (0, 0))
