@@ -217,7 +217,7 @@ class Writer:
                 literals.append(f"{self._names[number]} = {self._assigned(of.value)}")
         named: set[int] = set()
         atoms = [self._atom(atom, said, named) for atom in self._atoms]
-        return ", ".join([*atoms, *literals, *self._assignments])
+        return ", ".join([*atoms, *literals, *self._assignments]) or "true = true"
 
     def _atom(self, atom: Atom, said: Mapping[int, int], named: set[int]) -> str:
         terms = []

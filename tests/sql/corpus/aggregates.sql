@@ -293,3 +293,18 @@ select k, string_agg(g, ',' order by g) x, string_agg(g, ',' order by q desc, g,
 
 -- name: texts and lists in several orders of all rows
 select string_agg(g, ',' order by g) x, list(q order by q desc, g, x) y, string_agg(distinct g, '/' order by g) z from m;
+
+-- name: count of one row that reads nothing
+select count(x.c) n, -2 m from (select y.c from (values (1)) y(c)) x;
+
+-- name: aggregates of one row that reads nothing
+select count(*) n, count(distinct c) d, min(c) l, sum(c) s from (select y.c from (values (1)) y(c)) x;
+
+-- name: count of one row that reads nothing, by a group
+select c, count(*) n from (select y.c from (values (1)) y(c)) x group by c;
+
+-- name: a row of constants with a number
+select row_number() over () n, c from (select y.c from (values (1)) y(c)) x;
+
+-- name: count of one row that reads nothing, beside rows
+select r.a, (select count(x.c) from (select y.c from (values (1)) y(c)) x) n from r;
