@@ -31,6 +31,7 @@ Cost: a head of the distinct values that a side reads, and a look-up in it for e
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -140,7 +141,7 @@ class _Computed:
         key = tuple(map(id, rule.bodies))
         if key not in self._joined:
             bodies = tuple(self._joined_body(rule, body) if _may_join(body) else body for body in rule.bodies)
-            self._joined[key] = rule.bodies if all(map(_is_same, bodies, rule.bodies)) else bodies
+            self._joined[key] = rule.bodies if all(map(operator.is_, bodies, rule.bodies)) else bodies
         bodies = self._joined[key]
         return rule if bodies is rule.bodies else replace(rule, bodies=bodies)
 
@@ -262,10 +263,6 @@ def _fails(expression: Expression, outcome: bool) -> Comparison:
 
 def _is_unread(term: Term, read: Collection[str]) -> bool:
     return isinstance(term, Variable) and term.name not in read
-
-
-def _is_same(one: Body, other: Body) -> bool:
-    return one is other
 
 
 # -- what can't fail ---------------------------------------------------------------------------

@@ -101,7 +101,6 @@ class GroupTable(Staged):
         """``values``: of no slot: (0,), or (0, aggregates) where there are several."""
         self._n_keys = n_keys
         self._accumulators = tuple(accumulators)
-        self._sums = tuple(one for one in accumulators if one is not None)
         self._table = RowTable(n_keys)  # a group's slot is the number of its keys
         self._counts = np.zeros(0, np.int64)  # by slot, as are the values
         self._values = values
@@ -113,12 +112,12 @@ class GroupTable(Staged):
 
     @property
     def parts(self) -> tuple[Staged, ...]:
-        return self._sums
+        return tuple(filter(None, self._accumulators))
 
     @property
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
-        accumulators = sum(one.nbytes for one in self._sums)
+        accumulators = sum(one.nbytes for one in filter(None, self._accumulators))
         return self._table.nbytes + self._counts.nbytes + self._values.nbytes + accumulators
 
     def rows(self) -> list[np.ndarray]:
@@ -245,11 +244,7 @@ class GroupTable(Staged):
         kept = np.flatnonzero(self._counts[:n_slots])
         accumulators = tuple(one and one.remapped(kept) for one in self._accumulators)
         tidied = self._table.compacted(kept), self._counts[kept], self._values[kept], accumulators, len(kept)
-        parts = tuple(one for one in accumulators if one is not None)
-        (self._table, self._counts, self._values, self._accumulators, self._n_slots), self._sums = (
-            tidied,
-            parts,
-        )
+        self._table, self._counts, self._values, self._accumulators, self._n_slots = tidied
 
     def _check_own(self) -> None:
         self._table.check_invariants()
