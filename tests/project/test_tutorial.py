@@ -25,13 +25,30 @@ TIME = re.compile(r"\bin \d+\.\d+ s\b")
 
 
 def shown(cell: Any) -> list[dict[str, str]]:
-    """The outputs of a cell, each by its kinds; what goes to stderr is for whoever runs it."""
-    outputs = [
-        {"stdout": output["text"]} if output["output_type"] == "stream" else dict(output["data"])
-        for output in cell["outputs"]
-        if output.get("name") != "stderr"
-    ]
-    return [{kind: TIME.sub("in a time", text) for kind, text in output.items()} for output in outputs]
+    """The outputs of a cell, each by its kinds; what goes to stderr is for whoever runs it.
+
+    What is printed comes in as many pieces as the kernel was scheduled to send: they count as one.
+    """
+    found: list[dict[str, str]] = []
+    for output in cell["outputs"]:
+        if output.get("name") == "stderr":
+            continue
+        if output["output_type"] != "stream":
+            found.append(dict(output["data"]))
+        elif found and "stdout" in found[-1]:
+            found[-1]["stdout"] += output["text"]
+        else:
+            found.append({"stdout": output["text"]})
+    return [{kind: TIME.sub("in a time", text) for kind, text in output.items()} for output in found]
+
+
+def test_what_is_printed_in_pieces_counts_as_one() -> None:
+    def pieces(*texts: str) -> dict[str, Any]:
+        return {"outputs": [{"output_type": "stream", "name": "stdout", "text": text} for text in texts]}
+
+    whole = pieces("3 triangles in 0.12 s\n")
+    assert shown(whole) == shown(pieces("3 triangles in 0.1", "5 s", "\n"))
+    assert shown(whole) != shown(pieces("4 triangles in 0.1", "5 s\n"))
 
 
 def test_the_tutorial_links_to_no_file() -> None:
