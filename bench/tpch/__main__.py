@@ -6,10 +6,10 @@
     python -m bench.tpch --measure kept --strategies auto,delta,views,trace
 
 ``once``: answers of a database, warm and the first of one just loaded.  ``kept``: refreshes of 10 orders and
-their items, by each strategy, DuckDB computing anew; the answers are kept, and other heads for what these
-need.  ``unread``: memory of what is loaded, and commits that no rule reads.  ``workspace``: all queries in
-one, by the first of the strategies.  What is measured is the SQL as published (views have all rows, without
-LIMIT); rules written by hand stand beside it.
+their items, by each strategy, in turns with DuckDB, which computes anew, and in a row; the answers are kept,
+and other heads for what these need.  ``unread``: memory of what is loaded, and commits that no rule reads.
+``workspace``: all queries in one, by the first of the strategies.  What is measured is the SQL as published
+(views have all rows, without LIMIT); rules written by hand stand beside it.
 
 A selection writes into bench/results/selection/ or, with ``--quick``, bench/results/quick/.
 """
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif name == "kept":
             parts.append(measures.kept(chosen.queries, loaded, 3 if few else 9, _say, chosen.strategies))
         elif name == "unread":
-            parts.append(measures.unread(loaded, 3 if few else 9, _say))
+            parts.append(measures.unread(loaded, _say))
         else:
             parts.append(
                 measures.workspace(chosen.queries, loaded, 3 if few else 9, _say, chosen.strategies[0])

@@ -23,13 +23,16 @@ from bench.tpch.tables import Changes, Refreshes
 from lftj import Database
 from lftj.sql.translation.translated import translated
 from lftj.statements.binder import Binder
-from maintenance import Workspace
+from maintenance import Transaction, Workspace
 
 ORDERS = 10
 """Of a batch: so many go, and so many come back."""
 
 WARMING = 2
 """Batches that are not timed; the first loads kernels."""
+
+IN_A_ROW = 20
+"""Batches that are committed one behind the other."""
 
 Loaded = Mapping[str, pa.Table]
 Say = Callable[[str], None]
@@ -166,6 +169,7 @@ class Kept:
     sums: bool
     install_seconds: float
     seconds: list[float] = field(default_factory=list)
+    in_a_row: list[float] = field(default_factory=list)
     operations: list[float] = field(default_factory=list)
     ways: set[str] = field(default_factory=set)
 
@@ -187,17 +191,24 @@ class Kept:
         return cls(workspace, queries, not by_hand, seconds)
 
     def commit(self, changes: Changes) -> None:
-        """One batch."""
+        """One batch, while DuckDB computes before and after it."""
+        seconds, transaction = self._committed(changes)
+        self.seconds.append(seconds)
+        n_rows = sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values())
+        figures = transaction.stats.rules.values()
+        self.operations.append(sum(each.operations for each in figures) / n_rows)
+        self.ways.update(way for each in figures for way in each.chosen)
+
+    def commit_in_a_row(self, batches: Iterable[Changes]) -> None:
+        self.in_a_row += [self._committed(changes)[0] for changes in batches][WARMING:]
+
+    def _committed(self, changes: Changes) -> tuple[float, Transaction]:
         started = time.process_time()
         with self.workspace.transaction() as transaction:
             for name, (erased, inserted) in changes.items():
                 transaction.erase(name, erased)
                 transaction.insert(name, inserted)
-        self.seconds.append(time.process_time() - started)
-        n_rows = sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values())
-        figures = transaction.stats.rules.values()
-        self.operations.append(sum(each.operations for each in figures) / n_rows)
-        self.ways.update(way for each in figures for way in each.chosen)
+        return time.process_time() - started, transaction
 
     def check(self, answers: Iterable[pa.Table]) -> None:
         """Raises AssertionError where a head is not what DuckDB computes."""
@@ -212,7 +223,10 @@ class Kept:
 def _beside_duckdb(
     everyone: Sequence[Kept], queries: Sequence[Query], loaded: Loaded, turns: int
 ) -> tuple[list[float], int]:
-    """Take all of them through the same batches: DuckDB's seconds for all queries anew, rows of a batch."""
+    """Take all of them through the same batches: DuckDB's seconds for all queries anew, rows of a batch.
+
+    First in turns with DuckDB, whose queries leave nothing of ours in the processor's caches, then in a row.
+    """
     peer, refreshes = Peer(loaded), Refreshes(loaded, seed=1)
     anew, n_rows = [], 0
     for turn in range(WARMING + turns):
@@ -224,7 +238,13 @@ def _beside_duckdb(
             kept.commit(changes)
             kept.check(answers)
         n_rows = sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values())
+    batches = [refreshes.batch(ORDERS) for _ in range(WARMING + IN_A_ROW)]
+    for changes in batches:
+        peer.apply(changes)
+    answers = [peer.answer(query.unlimited_sql) for query in queries]
     for kept in everyone:
+        kept.commit_in_a_row(batches)
+        kept.check(answers)
         kept.seconds, kept.operations = kept.seconds[WARMING:], kept.operations[WARMING:]
     return anew[WARMING:], n_rows
 
@@ -232,21 +252,24 @@ def _beside_duckdb(
 def kept(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, strategies: Sequence[str]) -> str:
     """Each query in a workspace of its own, by each strategy."""
     rows = []
-    ratios: dict[str, dict[str, float]] = {strategy: {} for strategy in strategies}
+    means: dict[str, dict[str, float]] = {}
     for query in queries:
         say(f"kept: Q{query.number}")
         everyone = [Kept.by(strategy, [query], loaded) for strategy in strategies]
         hands = [Kept.by(strategy, [query], loaded, by_hand=True) for strategy in strategies]
         anew, _ = _beside_duckdb([*everyone, *hands], [query], loaded, turns)
         for strategy, one, hand in zip(strategies, everyone, hands, strict=True):
-            beside = Beside(one.seconds, anew)
-            ratios[strategy][f"Q{query.number}"] = beside.ratio
+            beside, row = Beside(one.seconds, anew), Beside(one.in_a_row, anew)
+            means.setdefault(f"`{strategy}`, in turns", {})[f"Q{query.number}"] = beside.ratio
+            means.setdefault(f"`{strategy}`, in a row", {})[f"Q{query.number}"] = row.ratio
             ways = ", ".join(sorted(one.ways))
             rows.append(
                 [
                     f"Q{query.number}",
                     f"{strategy}: {ways}" if ways else strategy,
                     *beside.cells,
+                    spread(row.ours),
+                    f"{row.ratio:.2f}",
                     number(statistics.median(one.operations)),
                     number(1e3 * one.install_seconds),
                     megabytes(one.nbytes),
@@ -254,20 +277,22 @@ def kept(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, strateg
                     f"{Beside(one.seconds, hand.seconds).ratio:.2f}",
                 ]
             )
-    heads = ["query", "kept by", "commit, ms", "DuckDB anew, ms", "ratio", "operations per changed row"]
+    heads = ["query", "kept by", "commit, ms", "DuckDB anew, ms", "ratio", "in a row, ms", "ratio"]
+    heads += ["operations per changed row"]
     heads += ["install, ms", "all memory, MB", "rules by hand, ms", "by hand / SQL"]
     return "\n\n".join(
         [
             "## Kept up to date",
-            f"{ORDERS} orders go with their items and {ORDERS} come back, {turns} times; medians and ranges."
-            " DuckDB takes the same changes, which are not timed, and computes the query anew. "
-            + " ".join(summary(f"`{strategy}`", found) for strategy, found in ratios.items()),
+            f"{ORDERS} orders go with their items and {ORDERS} come back, {turns} times in turns with"
+            f" DuckDB, which takes the same changes, untimed, and computes the query anew, then"
+            f" {IN_A_ROW} times in a row. Medians and ranges. "
+            + " ".join(summary(title, found) for title, found in means.items()),
             table(heads, rows),
         ]
     )
 
 
-def unread(loaded: Loaded, turns: int, say: Say) -> str:
+def unread(loaded: Loaded, say: Say) -> str:
     """What loading takes, and a commit that no head reads."""
     say("unread")
     workspace, sizes, rows = Workspace(), [0], []
@@ -280,24 +305,22 @@ def unread(loaded: Loaded, turns: int, say: Say) -> str:
     everything = sum(arrow.nbytes for arrow in loaded.values())
     rows.append(["all", "", megabytes(everything), megabytes(sizes[-1]), f"{sizes[-1] / everything:.2f}"])
     keeping, peer, refreshes = Kept(workspace, [], True, 0.0), Peer(loaded), Refreshes(loaded, seed=1)
-    theirs, n_rows = [], []
-    for _ in range(WARMING + turns):
-        changes = refreshes.batch(ORDERS)
-        keeping.commit(changes)
-        theirs.append(timed(partial(peer.apply, changes))[0])
-        n_rows.append(sum(erased.num_rows + inserted.num_rows for erased, inserted in changes.values()))
+    batches = [refreshes.batch(ORDERS) for _ in range(WARMING + IN_A_ROW)]
+    keeping.commit_in_a_row(batches)
+    theirs = [timed(partial(peer.apply, changes))[0] for changes in batches]
+    n_rows = [sum(gone.num_rows + came.num_rows for gone, came in changes.values()) for changes in batches]
     for name in ("orders", "lineitem"):
         counted = peer.answer(f"select count(*) from {name}").column(0)[0].as_py()
         if len(workspace[name]) != counted:
             raise AssertionError(f"{name}: {len(workspace[name])} rows, DuckDB {counted}")
-    beside = Beside(keeping.seconds[WARMING:], theirs[WARMING:])
+    beside = Beside(keeping.in_a_row, theirs[WARMING:])
     return "\n\n".join(
         [
             "## Read by no rule",
             "Memory of relations just loaded, before any index.",
             table(["relation", "rows", "Arrow, MB", "loaded, MB", "ratio"], rows),
-            f"Commits of {number(statistics.median(n_rows[WARMING:]))} rows, {turns} times, beside DuckDB's"
-            " transaction of the same.",
+            f"Commits of {number(statistics.median(n_rows[WARMING:]))} rows, {IN_A_ROW} in a row, beside"
+            " DuckDB's transactions of the same, in a row too.",
             table(["commit, ms", "DuckDB, ms", "ratio"], [beside.cells]),
         ]
     )
@@ -317,6 +340,8 @@ def workspace(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, st
         "commit, ms",
         "DuckDB all anew, ms",
         "ratio",
+        "in a row, ms",
+        "ratio",
         "install, s",
         "all memory, MB",
         "Arrow tables, MB",
@@ -324,6 +349,8 @@ def workspace(queries: Sequence[Query], loaded: Loaded, turns: int, say: Say, st
     ]
     cells = [
         *Beside(together.seconds, anew).cells,
+        spread(together.in_a_row),
+        f"{Beside(together.in_a_row, anew).ratio:.2f}",
         number(together.install_seconds),
         megabytes(installed),
         megabytes(arrow),
