@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, cast, overload
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lftj.values.kinds import plain_array
 from lftj.values.schema import Schema
 
 if TYPE_CHECKING:  # they bring the compiler
+    from lftj.values.dictionary import DictionaryDomain
     from lftj.values.rows import PackedRows
     from lftj.values.unscaled import Numbers
 
@@ -171,6 +172,9 @@ class WideColumns(Sequence[np.ndarray]):
             numbers = self._schema.rows.integers(few, number - 1)
             if numbers is not None:
                 return column.type.domain.of_numbers(numbers)
+            texts = self._schema.rows.texts(few, number - 1)
+            if texts is not None:
+                return cast("DictionaryDomain", column.type.domain).of_bytes(*texts)
         values = self._values(number)
         try:
             if not column.type.nullable:

@@ -294,7 +294,10 @@ class DictionaryDomain(Domain):
         return joined([codes.take(chunk.indices.to_numpy()) for chunk in encoded.chunks], np.int64)
 
     def _codes_of_values(self, values: pa.Array) -> np.ndarray:
-        data, offsets = self._bytes_of(self._canonical(values))
+        return self.of_bytes(*self._bytes_of(self._canonical(values)))
+
+    def of_bytes(self, data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Codes of texts or binary strings, int64; ``data``, ``offsets``: as the interner takes them."""
         with self._lock:
             return self._interner.codes(data, offsets)
 

@@ -288,23 +288,32 @@ class RowDomain(DictionaryDomain):
             else:
                 array = pa.Array.from_buffers(plain, len(values), [validity, pa.py_buffer(values)])
             return [typed_array(array, self.types[number])]
-        starts = rows.offsets[:-1] + self._block_bytes
-        lengths = np.zeros(len(block), np.int64)
-        for other in self._packings[: number + 1]:
-            if not other.width:
-                starts = starts + lengths
-                items = np.ascontiguousarray(block[:, other.place : other.place + _LENGTH_BYTES])
-                lengths = items.view(np.uint32).reshape(-1).astype(np.int64)
-        offsets = np.zeros(len(block) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        _copy_values(rows.data, starts, offsets, data)
+        data, offsets, _ = self._stretches(rows, number)
         large = pa.large_string() if kind(plain) == "string" else pa.large_binary()
         buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
         array = pa.Array.from_buffers(large, len(block), buffers)
         if kind(plain) == "list":
             return [typed_array(unpacked(array, plain), self.types[number])]
         return [typed_array(part, self.types[number]) for part in _halved(array, plain)]
+
+    def texts(self, rows: PackedRows, number: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """A column of texts or binary strings of some rows: their bytes, uint8, and offsets, int64, one more.
+
+        None of other columns, and where one is NULL.
+        """
+        if self._packings[number].width or kind(plain_type(self.types[number])) == "list":
+            return None
+        data, offsets, is_whole = self._stretches(rows, number)
+        return (data, offsets) if is_whole else None
+
+    def _stretches(self, rows: PackedRows, number: int) -> tuple[np.ndarray, np.ndarray, bool]:
+        """The values of a column of no fixed width, as of :meth:`texts`, and whether none is NULL."""
+        places = np.array([one.place for one in self._packings[: number + 1] if not one.width])
+        starts, offsets = np.empty(len(rows.block), np.int64), np.empty(len(rows.offsets), np.int64)
+        is_whole = _find_stretches(rows.block, rows.offsets, number, places, starts, offsets)
+        data = np.empty(int(offsets[-1]), np.uint8)
+        _copy_values(rows.data, starts, offsets, data)
+        return data, offsets, is_whole
 
     def integers(self, rows: PackedRows, number: int) -> Numbers | None:
         """A column of integers of some rows, or one of decimals as whole numbers, moments as their units.
@@ -564,6 +573,31 @@ def _integers_of(block, column, place, width, is_signed, found, ends):
         least, most = min(least, value), max(most, value)
     ends[0], ends[1] = (least, most) if block.shape[0] else (0, 0)
     return True
+
+
+@kernel
+def _find_stretches(block, bounds, column, places, starts, offsets):
+    """Write where a column's values begin, and where each is to be of all behind each other; returns whether
+    none is NULL.
+
+    block: uint8 (n, width of the block); bounds: int64 (n + 1,), of the rows; places: int64, in the block, of
+    the lengths of this column's values, last, and of those that come before.  starts, offsets: int64 (n,) and
+    (n + 1,), written.
+    """
+    is_whole = True
+    offsets[0] = 0
+    for row in range(block.shape[0]):
+        start, length = bounds[row] + block.shape[1], np.int64(0)
+        for place in places:
+            start += length
+            length = np.int64(0)
+            for byte in range(_LENGTH_BYTES):
+                length |= np.int64(block[row, place + byte]) << (8 * byte)
+        starts[row] = start
+        offsets[row + 1] = offsets[row] + length
+        if block[row, column >> 3] >> np.uint8(column & 7) & np.uint8(1):
+            is_whole = False
+    return is_whole
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import random
 from decimal import Decimal
@@ -108,6 +109,25 @@ def _counted(value: Any, arrow_type: pa.DataType) -> int:
         .cast(width if pa.types.is_temporal(arrow_type) else pa.int64())[0]
         .as_py()
     )
+
+
+@pytest.mark.kernel
+@given(columns())
+def test_texts_are_read_off_the_bytes(table: tuple[list[pa.DataType], list[list[Any]]]) -> None:
+    """What codes are made of without arrays, beside what the arrays say."""
+    types, values = table
+    domain = RowDomain(types, Collector())
+    rows = domain.packed(domain.codes([array_of(each, one) for each, one in zip(values, types, strict=True)]))
+    for number, (arrow, each) in enumerate(zip(types, values, strict=True)):
+        is_text = arrow in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view())
+        texts = domain.texts(rows, number)
+        if not (is_text or pa.types.is_dictionary(arrow)) or None in each:
+            assert texts is None
+            continue
+        assert texts is not None
+        data, offsets = texts
+        found = [bytes(data[first:last]) for first, last in itertools.pairwise(offsets)]
+        assert found == [one if isinstance(one, bytes) else one.encode() for one in each]
 
 
 @pytest.mark.parametrize("width", [128, 256])
