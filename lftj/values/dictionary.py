@@ -164,6 +164,21 @@ class DictionaryDomain(Domain):
         ranks[code_of_rank] = np.arange(len(code_of_rank))
         return ranks[codes], code_of_rank
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether values are looked for that nobody needs any more: one that stays has to be encoded."""
+        return self._interner.is_moving
+
+    def code_of_bytes(self, value: bytes) -> int:
+        """The code of a value, by what the dictionary has of it; it is entered where it has none.
+
+        >>> new_domain("string").code_of_bytes("tea".encode())
+        0
+        """
+        offsets = np.array([0, len(value)])
+        with self._lock:
+            return int(self._interner.codes(np.frombuffer(value, np.uint8), offsets)[0])
+
     def values(self) -> pa.Array:
         """All values, in the order of their codes.
 

@@ -23,9 +23,6 @@ def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[st
     """
     functions = {name for name, head in heads.items() if head.schema.functional}
     found = {name: why for name, head in heads.items() if (why := refusal_of_head(head, functions))}
-    for name, head in heads.items():
-        if any(versions[read].schema.keeps_null for read in head.reads):
-            found.setdefault(name, "it reads columns that may be NULL")
     for name, version in versions.items():
         if name not in heads and (why := refusal_of_schema(version.schema)):
             found[name] = why
@@ -46,8 +43,6 @@ def refusal_of_schema(schema: Schema) -> str | None:
         return "it is a stream"
     if schema.key:
         return "it has a key"
-    if schema.keeps_null:
-        return "a column may be NULL"
     for column in schema.columns:
         if staging_of(column.type) is None:
             return f"its column {column.name!r} is of type {column.type.arrow}"
@@ -60,8 +55,6 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
         return "it depends on itself"
     if head.schema.bag or head.schema.wide:
         return "it is a bag"
-    if head.schema.dictionaries:
-        return "a column has a dictionary"
     if not head.reads_as_functions <= set(functions):
         return "it reads as a function what may have two values of one key"
     if head._checks_values:

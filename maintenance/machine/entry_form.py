@@ -1,16 +1,17 @@
 """Journal entries of small commits: bytes that are written once, into which each commit puts its numbers.
 
 An entry (:mod:`maintenance.durable.entries`) about so many rows of some relations differs from another one
-in its numbers alone.
+in its numbers alone; where there are texts or NULL it is written anew.
 
 Invariant: what a form gives is what :func:`~maintenance.durable.entries.entry_bytes` gives of the same rows.
 
-Cost: of a form an entry the general way; of a commit a copy of each column.
+Cost: of a form an entry the general way; of a commit a copy of each column, or an entry the general way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
 from maintenance.durable.entries import Changed, entry_bytes, places_of
-from maintenance.machine.staged_values import bytes_of
+from maintenance.machine.staged_values import bytes_of, has_fixed_width
 
 MOST_FORMS = 256
 """Behind so many all are made anew."""
@@ -29,7 +30,39 @@ ChangedRows = tuple[np.ndarray, np.ndarray]
 """A relation's change: its columns, behind each other, each with room for as many rows as the weights."""
 
 
-class EntryForm:
+class EntryForm(Protocol):
+    """Of relations, with their schemas, their changes, and how many rows these have."""
+
+    entry: Changed
+    """Says which relations changed; without rows."""
+
+    def filled(self) -> bytes | bytearray:
+        """The entry of the changes as they are; the next one may be written over it."""
+
+
+class VaryingForm:
+    """Of relations whose values have different lengths."""
+
+    def __init__(self, relations: Sequence[tuple[str, Schema, ChangedRows, int]]) -> None:
+        self._relations = relations
+        self.entry = _without_rows(self._changed())
+
+    def _changed(self) -> Changed:
+        tables = {}
+        for name, schema, (columns, weights), n in self._relations:
+            rows = columns.reshape(len(schema.columns), -1)[:, :n]
+            tables[name] = table_of_change(schema, Change(rows, weights[:n]))
+        return Changed(tables)
+
+    def filled(self) -> bytes:
+        return entry_bytes(self._changed())
+
+
+def _without_rows(changed: Changed) -> Changed:
+    return Changed({name: table.slice(0, 0) for name, table in changed.changes.items()})
+
+
+class FixedForm:
     """Of relations, with their schemas, their changes, and how many rows these have."""
 
     def __init__(self, relations: Sequence[tuple[str, Schema, ChangedRows, int]]) -> None:
@@ -38,8 +71,7 @@ class EntryForm:
             rows = np.zeros((len(schema.columns), n), np.int64)
             tables[name] = table_of_change(schema, Change(rows, np.ones(n, np.int64)))
         content = entry_bytes(Changed(tables))
-        self.entry = Changed({name: table.slice(0, 0) for name, table in tables.items()})
-        """Says which relations changed; without rows."""
+        self.entry = _without_rows(Changed(tables))
         self._bytes = bytearray(content)
         self._parts: list[tuple[slice, memoryview]] = []
         self._written: list[
@@ -60,7 +92,6 @@ class EntryForm:
             self._parts.append((slice(last, last + _WORD * n), weights[:n].data.cast("B")))
 
     def filled(self) -> bytearray:
-        """The entry of the changes as they are; the next one is written over it."""
         written = self._bytes
         for place, numbers in self._parts:
             written[place] = numbers
@@ -86,6 +117,8 @@ class EntryForms:
                 self._forms.clear()
             items = written.tolist()
             pairs = zip(items[::2], items[1::2], strict=True)
-            form = EntryForm([(*self._relations[number], n) for number, n in pairs])
+            relations = [(*self._relations[number], n) for number, n in pairs]
+            are_fixed = all(has_fixed_width(schema) for _, schema, _, _ in relations)
+            form = FixedForm(relations) if are_fixed else VaryingForm(relations)
             self._forms[key] = form
         return form

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from indices.compiled import load_kernels
 from indices.wrapping import wraps_around
 from lftj.process.interrupts import interruptible
+from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
@@ -77,6 +78,10 @@ class Committed(Protocol):
 
     piece: Piece | None
 
+    @property
+    def lease(self) -> Lease | None:
+        """Of the codes that are staged."""
+
 
 class Host(Protocol):
     """Whose machine it is: :class:`~maintenance.workspace.published.Published`."""
@@ -99,6 +104,10 @@ class Host(Protocol):
     @property
     def has_journal(self) -> bool:
         """Whether a commit is published when a journal has it."""
+
+    @property
+    def collector(self) -> Collector:
+        """Of values that nobody needs any more."""
 
     @property
     def has_to_tell(self) -> bool:
@@ -215,6 +224,7 @@ class Machine:
             return False
         if not program.bind(state.versions):
             return False
+        program.layout.lease.take(host.collector)
         program.header[IS_JOURNALED] = host.has_journal
         self._kept = host.keeps_changes
         self._bound = state
@@ -302,6 +312,8 @@ class Machine:
         header = program.header
         attempt = header[ATTEMPT] = header[ATTEMPT] + 1
         piece = transaction.piece = Piece(program.log, header[LOG_END], attempt, program.layout)
+        if program.layout.has_dictionaries:
+            program.layout.lease.keep(transaction.lease)
         is_begun = header[IS_JOURNALED] or host.is_listened_to
         if is_begun:
             host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
@@ -309,6 +321,9 @@ class Machine:
         if status == PREPARED:
             host.append_single(program.entry)
             status = end(program.address)
+        if piece.lease is not None:
+            host.collector.hold(piece)
+            piece.lease = None
         if is_begun:
             host.settle_single()
         if self.checks and status in (DONE, TO_FOLD):

@@ -3,7 +3,7 @@
 Invariants
 
 1. The log is only written behind its end; an item that says how long a piece is is 0 until that is published.
-2. A piece is decoded when it is first asked for; all that it needs it holds.
+2. A piece is decoded when it is first asked for; all that it needs it holds, the codes of values too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lftj.values.collector import Held
 from maintenance.changes.change import Change
-from maintenance.changes.coded_changes import CodedChanges
+from maintenance.changes.coded_changes import CodedChanges, held_codes
 from maintenance.changes.head_changes import Changes
 from maintenance.machine.program import Layout
 from maintenance.machine.records import HEAD, Block
@@ -24,10 +25,12 @@ class Piece:
     """Of a log from an item on; ``attempt``: the number of the transaction, which another that is published
     there has not."""
 
-    __slots__ = ("_attempt", "_layout", "_log", "_start", "seconds")
+    __slots__ = ("__weakref__", "_attempt", "_layout", "_log", "_start", "lease", "seconds")
 
     def __init__(self, log: memoryview, start: int, attempt: int, layout: Layout) -> None:
         self._log, self._start, self._attempt, self._layout = log, start, attempt, layout
+        self.lease = layout.lease.current
+        """Until the codes are held."""
         self.seconds = 0.0
 
     @property
@@ -49,6 +52,11 @@ class Piece:
     def changed(self) -> dict[str, Change]:
         """The changes of all relations and heads that changed."""
         return {name: change for name, _, change in self._blocks() if len(change)}
+
+    def held(self) -> list[Held]:
+        """The codes that are to keep their values."""
+        shown = self._layout.shown
+        return held_codes(self, shown, self.changed() if self.is_published else {})
 
     def coded_changes(self) -> CodedChanges:
         """The changes of heads that a user knows of."""

@@ -21,6 +21,7 @@ from lftj.memory import address
 from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.relation_version import RelationVersion
 from lftj.storage.runs import MAX_RUNS
+from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
@@ -45,13 +46,40 @@ N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Progra
 """Of the header."""
 
 
+class CodeLease:
+    """Sees that codes keep their values which are in no version yet (:mod:`lftj.values.collector`).
+
+    ``current``: older than all that was staged since the program was bound; None while it is not bound.
+    ``others``: of what was staged before, and committed since.
+    """
+
+    def __init__(self, is_needed: bool) -> None:
+        self.is_needed = is_needed
+        self.current: Lease | None = None
+        self.others: list[Lease] = []
+
+    def take(self, collector: Collector) -> None:
+        """From now on hold what is staged."""
+        if self.is_needed:
+            self.current = collector.lease()
+
+    def keep(self, lease: Lease | None) -> None:
+        """What was staged under a lease is committed."""
+        if lease is not None and lease is not self.current:
+            self.others.append(lease)
+
+    def release(self) -> None:
+        """All that was committed is in versions."""
+        self.current, self.others = None, []
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """What a transaction has to know to stage rows as numbers, and to read what they did.
 
     ``staged``: by relation its number, how many columns it has, how values of each are staged (None: all are
     int64), and its schema.  ``chosen``: by head under
-    `auto` what each body is kept by.
+    `auto` what each body is kept by.  ``lease``: of the codes of all that is staged and in the layers.
     """
 
     staged: Mapping[str, tuple[int, int, Sequence[Staging] | None, Schema]]
@@ -60,6 +88,12 @@ class Layout:
     shown: Mapping[str, Schema]
     strategies: Mapping[str, str]
     chosen: Mapping[str, tuple[str, ...]]
+    lease: CodeLease
+
+    @property
+    def has_dictionaries(self) -> bool:
+        """Whether codes have to be held that are staged, or that heads have."""
+        return self.lease.is_needed
 
 
 class MachineProgram:
@@ -115,6 +149,7 @@ class MachineProgram:
             shown,
             {name: head.strategy for name, head in heads.items()},
             {name: _chosen(head) for name, head in self.heads.items()},
+            CodeLease(any(versions[name].schema.dictionaries for name in self._changing)),
         )
 
     # -- making it --------------------------------------------------------------------------------
@@ -312,6 +347,7 @@ class MachineProgram:
 
     def release(self) -> None:
         """Forget the versions: it has to be bound again."""
+        self.layout.lease.release()
         for layers in self._every_layer:
             layers.memories = layers.version = None
         for supports in self._supports:
@@ -362,7 +398,7 @@ class MachineProgram:
 def _stagings(schema: Schema) -> Sequence[Staging] | None:
     """How values of each column are staged; None: all are int64."""
     found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
-    return None if schema.is_whole else found
+    return None if schema.is_whole and not schema.keeps_null else found
 
 
 def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lftj.values.domain import NULL_CODE
 from lftj.values.floating import floats_of_codes
-from lftj.values.schema import ColumnType
+from lftj.values.schema import ColumnType, Schema
+from maintenance.machine.interned_values import interning_of
 
 LARGEST = (1 << 63) - 1
 """The least of 64 bits may stand for NULL."""
@@ -34,7 +36,16 @@ _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
 def staging_of(type_: ColumnType) -> Staging | None:
     """How values of a column are staged; None where they are not."""
-    arrow = type_.arrow
+    staging = _staging_of(type_.arrow) or interning_of(type_)
+    return partial(_or_null, staging) if staging is not None and type_.nullable else staging
+
+
+def _or_null(staging: Staging, value: Any) -> int | None:
+    return NULL_CODE if value is None else staging(value)
+
+
+def _staging_of(arrow: Any) -> Staging | None:
+    """Of a column of whole numbers or floats."""
     if pa.types.is_integer(arrow) and arrow != pa.uint64():
         least, most = _range_of(arrow)
         return partial(_integer, max(least, -LARGEST), most)
@@ -81,8 +92,13 @@ def _float(value: Any) -> int | None:
     return int(bits ^ ((bits >> 63) & LARGEST))
 
 
+def has_fixed_width(schema: Schema) -> bool:
+    """Whether what Arrow has for rows of columns that are staged depends on their number alone."""
+    return not schema.keeps_null and not schema.dictionaries
+
+
 def bytes_of(type_: ColumnType) -> Callable[[np.ndarray], bytes] | None:
-    """What Arrow has for codes of a column that is staged; None: the codes as they are."""
+    """What Arrow has for codes of a column that is staged, of fixed width; None: the codes as they are."""
     arrow = type_.arrow
     if pa.types.is_boolean(arrow):
         return _bits

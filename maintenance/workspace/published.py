@@ -40,6 +40,7 @@ from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import levels_of
+from lftj.values.collector import Collector
 from lftj.values.domains import Domains
 from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import CodedChanges
@@ -63,6 +64,8 @@ from maintenance.workspace.subscribers import Announcement, Subscribers
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.view_choices import enter_commits, wants_change
 from maintenance.workspace.watched import Watched
+
+_GIVING_BACK = "giving back the codes of values that are gone"
 
 
 class Published:
@@ -128,6 +131,11 @@ class Published:
     def has_journal(self) -> bool:
         """Whether a commit is published when a journal has it."""
         return self.store is not None
+
+    @property
+    def collector(self) -> Collector:
+        """Of values that nobody needs any more."""
+        return self._domains.collector
 
     @property
     def has_to_tell(self) -> bool:
@@ -218,6 +226,10 @@ class Published:
                 head.tidy(state.versions)
             except Exception as error:
                 problems.append(failed_housekeeping(f"tidying up {shown_name(head.name)!r}", error))
+        try:
+            self._domains.collector.advance()
+        except Exception as error:
+            problems.append(failed_housekeeping(_GIVING_BACK, error))
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
 
@@ -444,7 +456,7 @@ class Published:
             try:
                 self._domains.collector.advance()
             except Exception as error:
-                problems.append(failed_housekeeping("giving back the codes of values that are gone", error))
+                problems.append(failed_housekeeping(_GIVING_BACK, error))
             commit.measure()
             commit.stats.housekeeping_rows = housekeeping.rows - moved
             commit.stats.indices_built = housekeeping.built - built

@@ -298,7 +298,9 @@ class Transaction:
         known = self._layout.staged.get(relation) if type(relation) is str else None
         if known is None or not self._open or self._buffers or type(source) is not list or len(source) > _FEW:
             return False
-        number, width, stagings, _ = known
+        number, width, stagings, schema = known
+        if self._lease is None and schema.dictionaries:
+            self._lease = self._layout.lease.current or self._workspace.domains.collector.lease()
         staged = []
         for row in source:
             if type(row) is not tuple or len(row) != width:
@@ -381,6 +383,11 @@ class Transaction:
             self._buffers[relation] = buffer
         buffer.read &= version.read_columns
         return buffer, version.read_columns
+
+    @property
+    def lease(self) -> Lease | None:
+        """Of the codes that are staged."""
+        return self._lease
 
     def _hold_codes(self) -> None:
         if self._lease is None:

@@ -68,6 +68,7 @@ MACHINE = (
 )
 
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
+MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1732,6 +1733,48 @@ FAULTS = (
         "maintenance/machine/staged_values.py",
         'bitorder="little"',
         'bitorder="big"',
+        MACHINE_TYPES,
+    ),
+    Fault(
+        "what was staged before versions were folded is held by nobody",
+        "maintenance/machine/machine.py",
+        "            program.layout.lease.keep(transaction.lease)\n",
+        "            pass\n",
+        MACHINE_CODES,
+    ),
+    Fault(
+        "changes do not hold their texts",
+        "maintenance/machine/machine.py",
+        "            host.collector.hold(piece)\n",
+        "",
+        MACHINE_CODES,
+    ),
+    Fault(
+        "the machine knows texts by codes that others have",
+        "maintenance/machine/interned_values.py",
+        " if code < len(kept) and kept[code]}",
+        "}",
+        MACHINE_CODES,
+    ),
+    Fault(
+        "a text that is staged while others are forgotten goes with them",
+        "maintenance/machine/interned_values.py",
+        "        if self._domain.is_moving:\n",
+        "        if False:\n",
+        MACHINE_CODES,
+    ),
+    Fault(
+        "the machine takes a decimal that has more digits than its column",
+        "maintenance/machine/interned_values.py",
+        "exponent < -scale or value",
+        "value",
+        MACHINE_TYPES,
+    ),
+    Fault(
+        "an entry has NULL as a number",
+        "maintenance/machine/staged_values.py",
+        "    return not schema.keeps_null and not schema.dictionaries\n",
+        "    return not schema.dictionaries\n",
         MACHINE_TYPES,
     ),
     Fault(

@@ -212,7 +212,6 @@ KINDS = {
     "a key": {"key": ["a"]},
     "is a bag": {"bag": True},
     "is a stream": {"time": "a", "keep": 100},
-    "may be NULL": {"nulls": "keep"},
 }
 
 
@@ -220,22 +219,21 @@ KINDS = {
 def test_other_relations_go_the_general_way(why: str) -> None:
     ws = Workspace(single_changes="machine")
     ws.load("e", {"a": [1, 2], "b": [2, 3]}, **KINDS[why])
-    ws.load("name", {"a": [1], "b": ["x"]})
+    ws.load("name", {"a": [1], "b": [["x"]]})
     ws.load("u", {"a": [1, 2]})
     ws.install("deg[a] = count() <- e(a, _), u(a). named(b) <- u(a), name(a, b).", "delta")
     for i in range(6):
         with ws.transaction() as tx:
             tx.insert("e", [(i + 50, i)])
             tx.insert("u", [(i + 50,)])
-            tx.insert("name", [(i + 50, f"node {i}")])
+            tx.insert("name", [(i + 50, [f"node {i}"])])
         assert tx.stats.fast == 0 and tx.changes["deg"].num_rows == tx.changes["named"].num_rows == 1
     ws.verify()
     its = of(ws)
-    assert its.layout is None
+    assert its.layout is None or not {"e", "name"} & its.layout.staged.keys()
     told = [its.describe(head, ws._state, ws._published) for head in ("named", "deg")]
     assert all("general way: " in text for text in told)
-    assert ("streams" if why == "is a stream" else "a dictionary") in told[0]
-    assert why != "may be NULL" or "NULL" in told[1]
+    assert ("streams" if why == "is a stream" else "of type list") in told[0]
 
 
 def test_an_image_has_all_that_was_committed(tmp_path: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,6 +37,18 @@ VALUES: dict[Any, tuple[Any, ...]] = {
     pa.timestamp("ms"): (MOMENT, MOMENT.replace(microsecond=999_000), dt.datetime(1969, 12, 31, 1)),
     pa.timestamp("us"): (MOMENT, MOMENT.replace(microsecond=1), dt.datetime(9999, 12, 31, 1, 2, 3, 4)),
     pa.float64(): (0.0, -0.0, -1.5, 1e308, 5e-324, -5e-324, math.inf, -math.inf),
+    pa.string(): (TEXTS := ("", "tea", "Tea", "té", "😀", "a\0b", "x" * 300)),
+    pa.large_string(): TEXTS,
+    pa.string_view(): TEXTS,
+    pa.dictionary(pa.int8(), pa.string()): TEXTS,
+    pa.binary(): (b"", b"tea", b"\xff\0", b"x" * 300),
+    pa.large_binary(): (b"", b"tea", b"\xff\0"),
+    pa.binary(2): (b"ab", b"\0\0", b"\xff\xfe"),
+    pa.decimal128(5, 2): tuple(map(Decimal, ("0", "-0", "1.5", "1.50", "-999.99", "999.99", "1E+2", "7"))),
+    pa.decimal128(38, 0): tuple(map(Decimal, (10**38 - 1, 1 - 10**38, 0, 5))),
+    pa.decimal128(38, 38): tuple(map(Decimal, ("0.5", "1E-38", "-1E-38"))),
+    pa.decimal256(76, 38): tuple(map(Decimal, ("9" * 38 + "." + "9" * 38, "-1E-38", "2"))),
+    pa.decimal128(5, -2): tuple(map(Decimal, ("1E+2", "-7E+2", "9.9999E+6"))),
 }
 """By type values that the machine takes."""
 
@@ -57,6 +70,8 @@ OTHERS = (
         MOMENT.replace(microsecond=5),
     ),
     MOMENT.replace(tzinfo=dt.UTC),
+    *("half a \ud800", b"x", b"abc", bytearray(b"ab"), Decimal("0.001"), Decimal("1.500"), Decimal(10) ** 40),
+    *map(Decimal, ("NaN", "sNaN", "Infinity", "12345", "1E-39")),
 )
 
 
@@ -72,10 +87,10 @@ twice(a, k, l) <- e(a, k), e(a, l), k < l. back(k, a) <- e(a, k).
 """
 
 
-def both_of(folder: Path, kind: Any) -> list[Workspace]:
+def both_of(folder: Path, kind: Any, nulls: Any = "refuse") -> list[Workspace]:
     both = [opened(folder / "one"), Workspace.open(folder / "other", durability="interval")]
     for ws in both:
-        ws.load("e", pa.table({"a": pa.array([], kind), "k": pa.array([], pa.int16())}))
+        ws.load("e", pa.table({"a": pa.array([], kind), "k": pa.array([], pa.int16())}), nulls=nulls)
         ws.install(RULES)
     of(both[0])._wait = 1
     return both
@@ -87,23 +102,27 @@ def outcome(ws: Workspace, change: str, rows: list[tuple[Any, ...]]) -> Any:
         with ws.transaction() as tx:
             tx.insert("e", [])
             getattr(tx, change)("e", rows)
-    except (errors.LftjError, TypeError, ValueError, OverflowError) as error:
+    except (errors.LftjError, TypeError, ValueError, ArithmeticError) as error:
         return f"{type(error).__name__}: {error}", 0
     return {head: rows_of(tx.changes[head]) for head in ws.heads}, tx.stats.fast
 
 
+@pytest.mark.parametrize("nulls", ["refuse", "keep"])
 @pytest.mark.parametrize("kind", VALUES, ids=str)
-def test_values_are_taken_as_the_general_way_takes_them(tmp_path: Path, kind: Any) -> None:
-    both, draw, fast = both_of(tmp_path, kind), Random(str(kind)), 0
-    for i in range(120):
-        pool = VALUES[kind] if i % 4 else OTHERS
-        rows = [(draw.choice(pool), draw.randrange(-3, 3)) for _ in range(draw.choice((1, 1, 3)))]
+def test_values_are_taken_as_the_general_way_takes_them(tmp_path: Path, kind: Any, nulls: Any) -> None:
+    both, draw, fast = both_of(tmp_path, kind, nulls), Random(str(kind)), 0
+    known, numbers = VALUES[kind], tuple(range(-3, 3))
+    if nulls == "keep":
+        known, numbers = (*known, None), (*numbers, None)
+    for i in range(80):
+        pool = known if i % 4 else OTHERS
+        rows = [(draw.choice(pool), draw.choice(numbers)) for _ in range(draw.choice((1, 1, 3)))]
         change = draw.choice(("insert", "insert", "erase"))
         (one, by_machine), (other, _) = (outcome(ws, change, rows) for ws in both)
         assert one == other, (change, rows)
         assert by_machine or pool is OTHERS or i < 9, (change, rows)
         fast += by_machine
-    assert fast > 80
+    assert fast > 50
     assert sorted(rows_of(both[0]["e"].table), key=str) == sorted(rows_of(both[1]["e"].table), key=str)
     for ws in both:
         ws.verify()
@@ -112,13 +131,14 @@ def test_values_are_taken_as_the_general_way_takes_them(tmp_path: Path, kind: An
         [entry for _, entry in read_existing(tmp_path / name).entries(0) if isinstance(entry, Changed)]
         for name in ("one", "other")
     ]
-    assert changes[0] == changes[1] and len(changes[0]) > 30
+    assert changes[0] == changes[1] and len(changes[0]) > 20
     with Workspace.open(tmp_path / "one") as again:
         again.verify()
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.uint64(), pa.float32(), pa.string(), pa.date64(), pa.timestamp("us", "UTC"), pa.time64("us")]
+    "kind",
+    [pa.uint64(), pa.float32(), pa.list_(pa.int8()), pa.date64(), pa.timestamp("us", "UTC"), pa.time64("us")],
 )
 def test_other_types_go_the_general_way(kind: Any) -> None:
     ws = Workspace(single_changes="machine")
