@@ -37,13 +37,11 @@ def refusal_of_schema(schema: Schema) -> str | None:
     """Why rows of a base relation are not staged as numbers, if so."""
     if schema.wide:
         return "it is wide"
-    if schema.bag:
-        return "it is a bag"
     if schema.stream is not None:
         return "it is a stream"
     if schema.key:
         return "it has a key"
-    for column in schema.columns:
+    for column in schema.shown.columns:
         if staging_of(column.type) is None:
             return f"its column {column.name!r} is of type {column.type.arrow}"
     return None

@@ -155,42 +155,68 @@ def take(relation, rows, weights):
 
 @part(makes_arrays=True)
 def net_staged(program, relation):
-    """NET: the tuples that come and go with what is staged, as :func:`lftj.storage.net_weights.changing`."""
+    """NET: the tuples that come and go with what is staged, as :func:`lftj.storage.net_weights.changing`; of
+    a bag as :func:`lftj.storage.bags.bag_change`."""
+    width = relation.width
     staged, numbers = view(program.staged, program.n_staged), view(program.relations, program.n_relations)
     at, n = np.int64(0), np.int64(0)
     while at < len(staged):
         n += staged[at] == relation.number
-        at += 2 + relation_at(numbers[staged[at]]).arity
+        at += 2 + relation_at(numbers[staged[at]]).width
     if n == 0:
         return DONE
     relation.touched, relation.staged = 1, n
-    rows, weights = np.empty((relation.arity, n), np.int64), np.empty(n, np.int64)
+    rows, weights = np.empty((width, n), np.int64), np.empty(n, np.int64)
     at, n = np.int64(0), np.int64(0)
     while at < len(staged):
         if staged[at] == relation.number:
             weights[n] = staged[at + 1]
-            for column in range(relation.arity):
+            for column in range(width):
                 rows[column, n] = staged[at + 2 + column]
             n += 1
-        at += 2 + relation_at(numbers[staged[at]]).arity
+        at += 2 + relation_at(numbers[staged[at]]).width
     if n > 1:
         rows, weights = _net(rows, weights)
         n = np.int64(len(weights))
     primary = layered_at(relation.primary)
     order = view(primary.order, relation.arity)
-    path, held = np.empty((relation.arity, n), np.int64), np.empty((relation.arity, n), np.int64)
-    for level in range(relation.arity):
+    path, held = np.empty((width, n), np.int64), np.empty((width, n), np.int64)
+    for level in range(width):
         for row in range(n):
             path[level, row] = rows[order[level], row]
     net_weights(memory_of(primary, primary.is_b), path, held)
+    if width < relation.arity:
+        return take_copies(relation, rows, weights, held[-1])
     kept = 0
     for row in range(n):
         if (held[-1, row] > 0) != (weights[row] > 0):
-            for column in range(relation.arity):
+            for column in range(width):
                 rows[column, kept] = rows[column, row]
             weights[kept] = 1 if weights[row] > 0 else -1
             kept += 1
     return take(relation, rows, weights[:kept])
+
+
+@part(makes_arrays=True)
+def take_copies(relation, rows, weights, held):
+    """Let so many copies of rows come, or go as far as there are some; LEFT where there are too many.
+
+    rows: int64 (arity - 1, n), sorted and distinct; held: int64 (n,), how many copies there are.
+    """
+    room, n = relation.room, np.int64(0)
+    columns, kept = view(relation.rows, relation.arity * room), view(relation.weights, room)
+    for row in range(len(weights)):
+        before, after = held[row], max(held[row] + weights[row], 0)
+        if abs(after - before) > room - n:
+            return LEFT
+        for copy in range(min(before, after), max(before, after)):
+            for column in range(rows.shape[0]):
+                columns[column * room + n] = rows[column, row]
+            columns[rows.shape[0] * room + n] = copy
+            kept[n] = 1 if after > before else -1
+            n += 1
+    relation.changed = n
+    return DONE
 
 
 @part(makes_arrays=True)

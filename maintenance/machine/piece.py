@@ -75,7 +75,7 @@ class Piece:
             if name in layout.staged:
                 inserted = int(np.count_nonzero(change.weights > 0))
                 stats.inserted[name], stats.erased[name] = inserted, len(change) - inserted
-                stats.no_changes[name] = int(block.staged) - len(change)
+                stats.no_changes[name] = max(0, int(block.staged) - len(change))
             else:
                 stats.rules[name] = _figures(layout.strategies[name], layout.chosen[name], block)
         return stats

@@ -120,7 +120,8 @@ class MachineProgram:
         self._buffers: list[tuple[np.ndarray, np.ndarray]] = []  # of their changes
         self._addresses: dict[str, int] = {}
         for name in self._changing:
-            self._addresses[name] = self._add_relation(len(versions[name].schema.columns))
+            schema = versions[name].schema
+            self._addresses[name] = self._add_relation(len(schema.columns), len(schema.shown.columns))
         self._primaries = {name: self._layered(name, self._primary_key(name)) for name in self._changing}
         for name in self._changing:
             its = self._records[self._changing.index(name)]
@@ -140,7 +141,7 @@ class MachineProgram:
         base = [name for name in self._changing if name not in heads]
         self.layout = Layout(
             {
-                name: (self._changing.index(name), len(s.columns), _stagings(s), s)
+                name: (self._changing.index(name), len(s.shown.columns), _stagings(s.shown), s)
                 for name in base
                 if (s := versions[name].schema)
             },
@@ -159,10 +160,10 @@ class MachineProgram:
         self._keep.append(np.array(items, np.int64).reshape(-1))
         return address(self._keep[-1])
 
-    def _add_relation(self, arity: int) -> int:
+    def _add_relation(self, arity: int, width: int) -> int:
         words, rows = np.zeros(Relation.LENGTH, np.int64), self.sizes.rows
         its = Relation(words)
-        its.number, its.arity, its.room = len(self._records), arity, rows
+        its.number, its.arity, its.width, its.room = len(self._records), arity, width, rows
         columns, weights = np.zeros(arity * rows, np.int64), np.zeros(rows, np.int64)
         its.rows, its.weights = address(columns), address(weights)
         self._buffers.append((columns, weights))
@@ -277,7 +278,7 @@ class MachineProgram:
         supports = 0
         if head.counts_support:
             arity = head._support.kept.arity
-            supports = self._add_relation(arity)
+            supports = self._add_relation(arity, arity)
             layers = Layers((tuple(range(arity)), ()), arity, supports, self.sizes, self._keep)
             self._records[-1].primary = address(layers.words)
             self._supports.append(Supports(head, layers))

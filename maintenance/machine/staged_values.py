@@ -94,7 +94,7 @@ def _float(value: Any) -> int | None:
 
 def has_fixed_width(schema: Schema) -> bool:
     """Whether what Arrow has for rows of columns that are staged depends on their number alone."""
-    return not schema.keeps_null and not schema.dictionaries
+    return not (schema.keeps_null or schema.dictionaries or schema.bag)
 
 
 def bytes_of(type_: ColumnType) -> Callable[[np.ndarray], bytes] | None:

@@ -1736,6 +1736,13 @@ FAULTS = (
         MACHINE_TYPES,
     ),
     Fault(
+        "the machine takes copies away that are not there",
+        "maintenance/machine/kernel.py",
+        "max(held[row] + weights[row], 0)",
+        "held[row] + weights[row]",
+        MACHINE,
+    ),
+    Fault(
         "what was staged before versions were folded is held by nobody",
         "maintenance/machine/machine.py",
         "            program.layout.lease.keep(transaction.lease)\n",
@@ -1773,8 +1780,8 @@ FAULTS = (
     Fault(
         "an entry has NULL as a number",
         "maintenance/machine/staged_values.py",
-        "    return not schema.keeps_null and not schema.dictionaries\n",
-        "    return not schema.dictionaries\n",
+        "    return not (schema.keeps_null or ",
+        "    return not (",
         MACHINE_TYPES,
     ),
     Fault(

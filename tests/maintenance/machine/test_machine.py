@@ -210,7 +210,6 @@ def test_explanations_say_who_is_in() -> None:
 
 KINDS = {
     "a key": {"key": ["a"]},
-    "is a bag": {"bag": True},
     "is a stream": {"time": "a", "keep": 100},
 }
 
@@ -264,6 +263,38 @@ def test_a_head_that_the_machine_does_not_take_takes_its_relations_along() -> No
         tx = insert(ws, (i, 60))
     assert tx.stats.fast == 1
     ws.verify()
+
+
+def test_copies_of_rows_come_and_go() -> None:
+    both = [Workspace(single_changes="machine"), Workspace()]
+    for ws in both:
+        ws.load("e", {"a": [1, 1], "b": [2, 2]}, bag=True)
+        ws.install("n[a] = count() <- e(a, _). some(a) <- e(a, _). x[] = sum(b) <- e(_, b).", "delta")
+    of(both[0])._wait = 1
+    insert(both[0], (1, 2)), insert(both[1], (1, 2))
+    for change, rows in (
+        (insert, [(1, 2), (1, 2), (5, 6)]),
+        (erase, [(1, 2)] * 3),
+        (erase, [(1, 2)] * 50),
+        (insert, [(1, 2), (7, 7), (1, 2)] * 20),
+        (erase, [(7, 7)] * 19 + [(8, 8)]),
+    ):
+        one, other = (change(ws, *rows) for ws in both)
+        assert one.stats.fast == 1
+        assert rows_of(one.changes["n"]) == rows_of(other.changes["n"])
+        for its in ("inserted", "erased", "no_changes"):
+            assert getattr(one.stats, its) == getattr(other.stats, its), its
+        assert Counter(both[0]["e"]) == Counter(both[1]["e"])
+    both[0].verify()
+
+
+def test_more_copies_than_there_is_room_for_go_the_general_way() -> None:
+    ws = Workspace(single_changes="machine")
+    of(ws).sizes = Sizes(rows=30)
+    ws.load("e", {"a": [1], "b": [2]}, bag=True)
+    of(ws)._wait = 1
+    assert [insert(ws, *[(1, 2)] * n).stats.fast for n in (1, 30, 31, 30, 30)] == [0, 1, 0, 1, 1]
+    assert ws["e"].count == 1 + 122
 
 
 # -- all or nothing ----------------------------------------------------------------------------------

@@ -80,8 +80,8 @@ OTHERS = (
     "shifted(a, x) <- t(a, _, _), x = a + 1.",
 )
 
-KINDS = ("integers", "integers", "nulls", "texts")
-"""Of values."""
+KINDS = ("integers", "integers", "nulls", "texts", "bags")
+"""Of values, or of relations of integers."""
 
 SIZES = st.builds(
     Sizes,
@@ -170,7 +170,8 @@ class InStep(RuleBasedStateMachine):
         self.both = [self.fast_one(), Workspace()]
         for ws in self.both:
             for name, rows in loaded.items():
-                ws.load(name, self.table(name, rows), nulls="keep" if kind == "nulls" else "refuse")
+                nulls, bag = "keep" if kind == "nulls" else "refuse", kind == "bags" and name != "s"
+                ws.load(name, self.table(name, rows), nulls=nulls, bag=bag)
             if text := " ".join((*program, above)).strip():
                 ws.install(text, strategy)
             if other:
