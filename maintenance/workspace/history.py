@@ -134,10 +134,13 @@ class History:
     def add_many(self, commits: int, seconds: float, memory: Callable[[], Mapping[str, int]]) -> None:
         """Count commits of which it is known what they took together: each is taken for the mean of them."""
         mean, ended = seconds / max(1, commits), time.time()
-        while commits:
-            n = min(commits, self._width - self._last.commits)
-            self.add(Span(n, n * mean, mean, ended=ended), memory)
-            commits -= n
+        with self._lock:
+            self._add_up(memory)
+            while commits:
+                n = min(commits, self._width - self._last.commits)
+                self._waiting.append(Span(n, n * mean, mean, ended=ended))
+                self._add_up(memory)
+                commits -= n
 
     def waited(self, seconds: float) -> None:
         """Count what a commit waited for the disk; where others came since, it is counted with the last."""

@@ -23,6 +23,22 @@ SECONDS = st.floats(1e-6, 10)
 COMMIT = st.tuples(SECONDS, st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1))
 
 
+@given(st.lists(st.one_of(st.none(), st.integers(1, 70)), min_size=1, max_size=40), st.sampled_from([2, 8]))
+def test_commits_that_are_counted_together_are_as_many(counts: list[int | None], most: int) -> None:
+    """Among others that come one by one (None)."""
+    with mock.patch.multiple(history_module, SPANS=most, LOOK_EVERY=5, WAITING=3):
+        history, added = History(), 0
+        for count in counts:
+            if count is None:
+                history.add(Span(1, 1.0, 1.0), lambda: {"relations": 1})
+            else:
+                history.add_many(count, count * 1.0, lambda: {"relations": 1})
+            added += count or 1
+        spans = history.spans({})
+    assert sum(span.commits for span in spans) == history.total.commits == added
+    assert len({span.commits for span in spans[:-1]}) <= 1 and len(spans) <= most
+
+
 @given(st.lists(COMMIT, min_size=1, max_size=60), st.sampled_from([2, 4, 8]), st.sampled_from([1, 5]))
 def test_spans_are_the_commits_in_pieces(
     commits: list[tuple[float, int, int, float]], most: int, every: int
