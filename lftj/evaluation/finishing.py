@@ -12,7 +12,7 @@ variable that has a dictionary is computed once for each of its values, where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from lftj.errors import EvaluationError, RangeError
 from lftj.language import fixed_point
-from lftj.language.body import Body
+from lftj.language.body import Assignment, Body
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
 from lftj.language.folding import fold
 from lftj.language.syntax import Atom, Comparison, Constant, Variable
@@ -52,6 +52,19 @@ ROW_NUMBER = "row#"  # no variable or relation of a program has such a name
 ROWS = "rows#"
 
 
+def work_on_rows(lowered: Lowered) -> Iterator[Comparison | Assignment]:
+    """A body's assignments and the comparisons on its rows, each as soon as what it reads is there."""
+    known = {*lowered.problem.emitted, *lowered.fetched}
+    waiting = list(lowered.comparisons)
+    for assignment in (None, *lowered.assignments):
+        if assignment is not None:
+            yield assignment
+            known.add(assignment.variable)
+        ready = [one for one in waiting if {variable.name for variable in compared_variables(one)} <= known]
+        waiting = [one for one in waiting if one not in ready]
+        yield from ready
+
+
 class Finishing:
     """What is left to do on the rows of one body."""
 
@@ -59,36 +72,27 @@ class Finishing:
         self._lowered = lowered
         self._steps: list[_Assigning | _OnCodes | _Comparing] = []
         self._types = {name: viewless(type_.arrow) for name, type_ in lowered.types.items()}
-        known = {*lowered.problem.emitted, *lowered.fetched}
-        waiting = self._compare_ready(known, lowered.comparisons)
-        for assignment in lowered.assignments:
-            name, expression = assignment.variable, assignment.expression
-            wanted = None if assignment.each else self._types[name]
-            exact = None if wanted is None else fixed_point.computed(expression, self._types, wanted)
-            values = self._by_value(variables_of(expression), evaluator(expression, self._types, wanted))
-            self._steps.append(_Assigning(name, exact, values, assignment.each))
-            known.add(name)
-            waiting = self._compare_ready(known, waiting)
+        for one in work_on_rows(lowered):
+            self._steps.append(self._comparing(one) if isinstance(one, Comparison) else self._assigning(one))
 
     def __reduce__(self) -> tuple[object, ...]:
         """For an image (:mod:`maintenance.image`): the steps are functions, made anew of the body."""
         return Finishing, (self._lowered,)
 
-    def _compare_ready(self, known: set[str], waiting: Sequence[Comparison]) -> list[Comparison]:
-        """Add the comparisons whose variables are known; returns those that wait."""
-        still_waiting = []
-        for comparison in waiting:
-            if {variable.name for variable in compared_variables(comparison)} <= known:
-                on_codes = self._on_codes(comparison)
-                if on_codes is not None:
-                    self._steps.append(on_codes)
-                    continue
-                exact = fixed_point.compared(comparison, self._types)
-                values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
-                self._steps.append(_Comparing(exact, values))
-            else:
-                still_waiting.append(comparison)
-        return still_waiting
+    def _assigning(self, assignment: Assignment) -> _Assigning:
+        name, expression = assignment.variable, assignment.expression
+        wanted = None if assignment.each else self._types[name]
+        exact = None if wanted is None else fixed_point.computed(expression, self._types, wanted)
+        values = self._by_value(variables_of(expression), evaluator(expression, self._types, wanted))
+        return _Assigning(name, exact, values, assignment.each)
+
+    def _comparing(self, comparison: Comparison) -> _OnCodes | _Comparing:
+        on_codes = self._on_codes(comparison)
+        if on_codes is not None:
+            return on_codes
+        exact = fixed_point.compared(comparison, self._types)
+        values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
+        return _Comparing(exact, values)
 
     def _on_codes(self, comparison: Comparison) -> _OnCodes | None:
         """Of a variable with a literal or with another variable, where codes are in order."""

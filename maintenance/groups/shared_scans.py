@@ -81,6 +81,13 @@ class SharedScans(Staged):
             return accumulator_for(sharer.head, sharer.rule.bodies[0].types)
         return next(view for chain in self._chains if (view := chain.view(sharer)) is not None)
 
+    def own_scan(self, sharer: Sharer) -> GroupScan | None:
+        """The tree that a head has alone, by its groups and arguments as it reads them; None without one."""
+        for chain in self._chains:
+            if chain.sharers == [sharer] and chain.columns == sharer.names:
+                return chain.scan if isinstance(chain.scan, GroupScan) else None
+        return None
+
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""
         for chain in self._chains:

@@ -39,6 +39,7 @@ from lftj.storage.signed_rows import gathered
 from lftj.storage.zset import Weighted
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.groups.joined_groups import JoinedGroups
+from maintenance.groups.scan import GroupScan
 from maintenance.groups.shared_scans import SharedScans, Sharer
 from maintenance.heads.keeping import Keeping
 from maintenance.heads.maintained_body import maintained_body
@@ -145,6 +146,10 @@ class Intermediate(Staged):
     def joined(self, rule: CheckedRule) -> JoinedGroups:
         """The groups of a joining rule that has sharers side by side; as :meth:`groups`."""
         return self._joined[rule]
+
+    def own_scan(self, sharer: Sharer) -> GroupScan | None:
+        """The ordered tree that a head has alone; None without one."""
+        return self._scans.own_scan(sharer)
 
     def notes(self, sharer: Sharer) -> tuple[str, ...]:
         """How a head's values are made, for ``explain``."""

@@ -17,10 +17,12 @@ from heapq import heappop, heappush
 from indices.compile_time import seconds_without_compiling
 from lftj.language.body import CheckedProgram, Source
 from lftj.language.several_aggregates import is_auxiliary
+from lftj.rewriting.shared_views import is_view
 from maintenance.changes.change import Change
 from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.grown import Grown, Moment
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.strategies import VIEWS
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round
 
@@ -64,6 +66,11 @@ class Strata:
         for head, columns in self.guarded:
             for name in dict.fromkeys(relation for relation, _ in columns):
                 self.guarding.setdefault(name, []).append((head, columns))
+
+    @cached_property
+    def may_wait_for_views(self) -> bool:
+        """Whether a head that is to have views has none, for what its rules compute may not fit."""
+        return any(head.strategy == VIEWS and not any(map(is_view, head.reads)) for head, _ in self.guarded)
 
     @property
     def members(self) -> Iterator[MaintainedHead | Grown]:

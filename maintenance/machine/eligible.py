@@ -8,11 +8,16 @@ from lftj.language.syntax import Aggregate
 from lftj.values.schema import Schema
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.maintained_body import RangeBody
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.machine.computing import refusal_of_rows
+from maintenance.machine.ranges import refusal_of_ranges
+from maintenance.machine.scans import FUNCTIONS
 from maintenance.machine.staged_values import staging_of
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.delta.delta_body import DeltaBody
+from maintenance.strategies.range_sums import RangeSums
 from maintenance.strategies.strategy import BodySearch, Versions
 
 
@@ -55,8 +60,6 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
         return "it is a bag"
     if not head.reads_as_functions <= set(functions):
         return "it reads as a function what may have two values of one key"
-    if head._checks_values:
-        return "two values of one key are possible"
     if len(head.sources) == 1 and isinstance(head.sources[0], AggregateSource):
         return _refusal_of_aggregate(head.sources[0])
     for source in head.sources:
@@ -72,8 +75,15 @@ def _refusal_of_aggregate(source: AggregateSource) -> str | None:
     assert isinstance(call, Aggregate)
     accumulator = source._groups._accumulator
     counted = call.function == "count" and accumulator is None
-    if not (counted or (call.function == "sum" and type(accumulator) is WholeSums)):
-        return f"an aggregate {call.function}, other than count and sum of whole numbers"
+    summed = call.function == "sum" and type(accumulator) is WholeSums
+    if not (counted or summed or call.function in FUNCTIONS):
+        return f"an aggregate {call.function}, other than count, sum of whole numbers, min, max and quantiles"
+    if call.function in FUNCTIONS:
+        scan = source._intermediate.own_scan(source._sharer)
+        if scan is None:
+            return f"{call.function} by a tree that heads share"
+        if scan._labels:
+            return f"{call.function} of values whose codes are in no order"
     if source._intermediate._support is not None:
         return "several alternatives"
     if source._sharer._scale is not None:
@@ -90,6 +100,12 @@ def terms_of(search: BodySearch) -> DeltaBody | None:
 
 def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
     for body in bodies:
+        if isinstance(body, RangeBody):
+            (search,) = body.searches
+            assert isinstance(search, RangeSums)
+            if why := refusal_of_ranges(search) or refusal_of_rows(body.lowered):
+                return why
+            continue
         if type(body) is not RuleBody or len(body.searches) != 1 or terms_of(body.searches[0]) is None:
             return "a body that is not kept by one search under delta"
         (search,) = body.searches
@@ -97,6 +113,6 @@ def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
             return "auto keeps a body by trace" if search.traces else "auto makes records for trace"
         if not body._always_passes:
             return "a test beside the rows"
-        if not body.lowered.finishes_in_search:
-            return "something is computed on the rows"
+        if why := refusal_of_rows(body.lowered):
+            return why
     return None

@@ -29,14 +29,20 @@ from lftj.storage.net_weights import net_weights
 from lftj.storage.row_table import _take_off
 from lftj.storage.signed_rows import _net
 from lftj.storage.support import crossing
+from lftj.storage.version_memory import INDEX, index_at, level_at
 from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
 from maintenance.groups.grouped import _difference, _open_groups
 from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
 from maintenance.machine.accounting import add_up, forget, note_join
+from maintenance.machine.collecting import collect, collected, take
+from maintenance.machine.guards import note_seen, within_limits
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
+from maintenance.machine.ranges import join_range, step_side
 from maintenance.machine.records import (
+    CHECK,
     DONE,
     GROUP,
+    GUARD,
     HEAD,
     JOIN,
     LEFT,
@@ -44,19 +50,28 @@ from maintenance.machine.records import (
     PREPARED,
     PROJECT,
     ROOM,
+    SIDE,
     STEP,
     TO_FOLD,
     Block,
     block_at,
+    check_at,
     group_at,
+    guard_at,
     join_at,
     layered_at,
     net_at,
     program_at,
     project_at,
+    range_at,
     relation_at,
+    rows_at,
+    scan_at,
+    side_at,
     step_at,
 )
+from maintenance.machine.scans import scanned
+from maintenance.machine.weighed import flat_at
 
 view_u32 = view_of(np.uint32)
 
@@ -84,8 +99,16 @@ def commit(where):
             status = join(program, join_at(op))
         elif code == PROJECT:
             status = project(program, project_at(op))
-        else:
+        elif code == GROUP:
             status = group(program, group_at(op))
+        elif code == CHECK:
+            status = check(check_at(op))
+        elif code == GUARD:
+            status = within_limits(guard_at(op))
+        elif code == SIDE:
+            status = step_side(side_at(op))
+        else:
+            status = join_range(program, range_at(op))
         if status != DONE:
             break
     if status == DONE and program.log_end + length_of(program) > program.log_room:
@@ -125,6 +148,10 @@ def begin(program):
             kept = view(its.totals, 1)[0]
             if view(its.slots, 1)[0] > kept:
                 _take_off(table_of(its), kept)
+            if its.scan != 0:
+                scan_at(its.scan).staged_total = scan_at(its.scan).total
+        elif view(op, 1)[0] == SIDE:
+            side_at(op).changed, side_at(op).staged_magnitude = 0, side_at(op).magnitude
 
 
 @part(makes_arrays=True)
@@ -132,22 +159,6 @@ def table_of(its):
     """The table of a GROUP's groups (:data:`lftj.storage.row_table.Rows`)."""
     stored = view(its.stored, its.n_keys * its.room).reshape((its.n_keys, its.room))
     return stored, view_u32(its.places, its.n_places), view(its.slots, 1)
-
-
-@part(makes_arrays=True)
-def take(relation, rows, weights):
-    """Let these be a relation's change; LEFT where there are too many.  rows: int64 (arity, n)."""
-    n, room = len(weights), relation.room
-    if n > room:
-        return LEFT
-    columns, kept = view(relation.rows, relation.arity * room), view(relation.weights, n)
-    for column in range(relation.arity):
-        for row in range(n):
-            columns[column * room + row] = rows[column, row]
-    for row in range(n):
-        kept[row] = weights[row]
-    relation.changed = n
-    return DONE
 
 
 # -- ops -----------------------------------------------------------------------------------------------
@@ -235,7 +246,7 @@ def join(program, op):
         for row in range(len(weights)):
             weights[row] *= op.sign
         note_join(op, 0, n_branches, len(weights))
-        return collect(program, bindings, weights, op)
+        return collect(program, bindings, weights, rows_at(op.rows))
     memories, uses = view(op.memories, op.n_memories), view(op.uses, 2 * op.n_memories)
     for number in range(op.n_memories):
         index = layered_at(uses[2 * number])
@@ -256,41 +267,7 @@ def join(program, op):
         return LEFT
     operations = progress.opens + progress.nexts + progress.seeks
     note_join(op, operations, n_branches, len(found_weights))
-    return collect(program, found, found_weights, op)
-
-
-@part
-def collect(program, rows, weights, op):
-    """Put rows to those collected, their columns as the head has them; LEFT where there are too many."""
-    n, at, room = len(weights), program.collected, program.room
-    if at + n > room:
-        return LEFT
-    places = view(op.places, op.columns)
-    columns, kept = view(program.rows, op.columns * room), view(program.weights, room)
-    for column in range(op.columns):
-        for row in range(n):
-            columns[column * room + at + row] = rows[places[column], row]
-    for row in range(n):
-        kept[at + row] = weights[row]
-    program.collected = at + n
-    return DONE
-
-
-@part(makes_arrays=True)
-def collected(program, n_columns):
-    """The net rows of those collected, which are none then: int64 (columns, n), and weights."""
-    n, room = program.collected, program.room
-    columns, given = view(program.rows, n_columns * room), view(program.weights, n)
-    rows, weights = np.empty((n_columns, n), np.int64), np.empty(n, np.int64)
-    for column in range(n_columns):
-        for row in range(n):
-            rows[column, row] = columns[column * room + row]
-    for row in range(n):
-        weights[row] = given[row]
-    program.collected = 0
-    if n > 1:
-        rows, weights = _net(rows, weights)
-    return rows, weights
+    return collect(program, found, found_weights, rows_at(op.rows))
 
 
 @part(makes_arrays=True)
@@ -355,6 +332,11 @@ def group(program, op):
                 return LEFT
             for word in range(WORDS):
                 staged_sums[its * WORDS + word] = sums[its, word]
+    if op.scan != 0:
+        new_values = np.zeros(n, np.int64)
+        status = scanned(scan_at(op.scan), keys, groups[2], rows, weights, new_values)
+        if status != DONE:
+            return status
     staged = view(op.staged, 3 * op.staged_room)
     for its in range(n):
         staged[its], staged[op.staged_room + its] = groups[0, its], groups[2, its]
@@ -362,6 +344,38 @@ def group(program, op):
     op.n_staged, op.came, op.more = n, came, more
     changed, signs = _difference(keys, groups[0], values, groups[1], groups[2], new_values)
     return take(head, changed, signs)
+
+
+@part(makes_arrays=True)
+def check(op):
+    """CHECK: LEFT where a key of a head would have two values."""
+    relation, index = relation_at(op.relation), layered_at(op.index)
+    n, room, n_keys = relation.changed, relation.room, index.levels - 1
+    if n == 0:
+        return DONE
+    memory = memory_of(index, index.next_is_b)
+    if n_keys == 0:
+        return DONE if n_tuples(memory) <= 1 else LEFT
+    columns, weights = view(relation.rows, relation.arity * room), view(relation.weights, n)
+    keys, held = np.empty((n_keys, n), np.int64), np.empty((n_keys, n), np.int64)
+    for column in range(n_keys):
+        for row in range(n):
+            keys[column, row] = columns[column * room + row]
+    net_weights(memory, keys, held)
+    for row in range(n):
+        if weights[row] > 0 and held[n_keys - 1, row] > 1:
+            return LEFT
+    return DONE
+
+
+@part(makes_arrays=True)
+def n_tuples(memory):
+    """How many an index of one level has."""
+    n = level_at(memory + INDEX).length
+    for number in range(index_at(memory).runs):
+        flat, length = flat_at(memory, number)
+        n += flat[2 * length]
+    return n
 
 
 # -- publishing ----------------------------------------------------------------------------------------
@@ -398,6 +412,10 @@ def publish(program):
     for op in view(program.ops, program.n_ops):
         if view(op, 1)[0] == GROUP:
             publish_groups(group_at(op))
+        elif view(op, 1)[0] == SIDE:
+            side_at(op).magnitude = side_at(op).staged_magnitude
+        elif view(op, 1)[0] == GUARD:
+            note_seen(guard_at(op))
     for where in view(program.indexes, program.n_indexes):
         if layered_at(where).next_is_b != layered_at(where).is_b and not publish_index(where):
             status = TO_FOLD
@@ -425,6 +443,8 @@ def publish_groups(op):
     totals[0] = view(op.slots, 1)[0]
     totals[1] += op.came
     totals[2] += op.more
+    if op.scan != 0:
+        scan_at(op.scan).total = scan_at(op.scan).staged_total
     staged, counts, values = (
         view(op.staged, 3 * room),
         view(op.counts, op.n_counts),

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from indices.compiled import load_kernels
 from indices.wrapping import wraps_around
 from lftj.process.interrupts import interruptible
+from lftj.rewriting.guard import Spans
 from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
 from maintenance.changes.change import Change
@@ -68,6 +69,9 @@ class State(Protocol):
 
     @property
     def shown(self) -> Mapping[str, Schema]: ...
+
+    @property
+    def spans(self) -> Spans: ...
 
     @property
     def takes_single_changes(self) -> bool: ...
@@ -136,8 +140,9 @@ class Host(Protocol):
     def tell_single(self) -> None:
         """Tell subscribers what waits for them; not under the lock."""
 
-    def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
-        """Publish these versions, so many commits behind the state; whether their changes were kept."""
+    def fold(self, versions: Versions, spans: Spans, commits: int, seconds: float, kept: bool) -> None:
+        """Publish these versions, so many commits behind the state, and spans of guarded columns; whether
+        their changes were kept."""
 
     def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
         """Let choices know what the commits took that were folded, and heads tidy up."""
@@ -175,7 +180,7 @@ class Machine:
             if why is None and read in found:
                 why = f"{read!r}, which it reads: {found[read]}"
         if not state.takes_single_changes:
-            why = "there are streams, finals, guards of views, or a budget for views"
+            why = "there are streams, finals, heads that wait for views, or a budget for views"
         if host.waits_for_the_disk:
             why = "each commit waits for the disk"
         if why is not None:
@@ -222,7 +227,7 @@ class Machine:
         if not program.is_of(state.versions, state.strata):
             self.layout, self._program = None, None
             return False
-        if not program.bind(state.versions):
+        if not program.bind(state.versions, state.spans):
             return False
         program.layout.lease.take(host.collector)
         program.header[IS_JOURNALED] = host.has_journal
@@ -359,7 +364,7 @@ class Machine:
             change, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
             program.settle()
             seconds, self._seconds = self._seconds, 0.0
-            host.fold(change.new, commits, seconds, self._kept)
+            host.fold(change.new, program.spans(host.as_bound.spans), commits, seconds, self._kept)
             self.leave()
             host.account(program.taken(), change, program.heads.values())
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lftj.memory import address
+from lftj.rewriting.guard import Spans
 from lftj.storage.catalog import IndexKey, IndexUse, Side
-from lftj.storage.relation_version import RelationVersion
 from lftj.storage.runs import MAX_RUNS
 from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
@@ -30,13 +30,18 @@ from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
+from maintenance.machine.computing import RowCode
 from maintenance.machine.eligible import refusals, terms_of
 from maintenance.machine.entry_form import EntryForm, EntryForms
-from maintenance.machine.records import HEAD, Join, Net, Program, Project, Relation, Step
+from maintenance.machine.guards import guards_of, limits_of, with_seen
+from maintenance.machine.ranges import SideSums, spans_of
+from maintenance.machine.records import HEAD, Check, Join, Net, Program, Project, Range, Relation, Rows, Step
+from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging, staging_of
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports
 from maintenance.strategies.auto.auto_body import AutoBody
-from maintenance.strategies.strategy import BodySearch, Round, Versions
+from maintenance.strategies.range_sums import RangeSums, _Side
+from maintenance.strategies.strategy import Round, Versions
 
 STAGED = 1 << 10
 """Items that a transaction may stage."""
@@ -112,6 +117,9 @@ class MachineProgram:
         self._layers: dict[tuple[str, IndexKey], Layers] = {}
         self._supports: list[Supports] = []
         self._groups: list[Groups] = []
+        self._scans: list[Scans] = []
+        self._sides: dict[tuple[str, tuple[int, ...]], SideSums] = {}
+        self._more_layers: list[Layers] = []  # of rows that stand in no relation
         self._accounts: dict[AutoBody, BodyAccount] = {}
         self._phases = [(search, search.keeps_something) for search in _under_auto(heads.values())]
         self._versions = versions
@@ -185,7 +193,11 @@ class MachineProgram:
         self._ops.append(self._kept(words))
 
     def _compile(self) -> None:
+        self._guards = guards_of(self._strata, self._addresses)
         joins = {name: self._joins_of(name, head) for name, head in self.heads.items()}
+        for name, head in self.heads.items():
+            if head._checks_values:
+                self._layered(name, _whole_key(head))
         for name in self._changing:
             if name not in self.heads:
                 self._op(Net.fields(code=records.NET, relation=self._addresses[name]))
@@ -194,8 +206,14 @@ class MachineProgram:
             self._ops += joins[name]
             self._finish(name, head)
             self._step(name)
+            if head._checks_values:
+                index = address(self._layered(name, _whole_key(head)).words)
+                self._op(Check.fields(code=records.CHECK, relation=self._addresses[name], index=index))
+            self._ops += [side.address for (view, _), side in self._sides.items() if view == name]
 
     def _step(self, name: str) -> None:
+        if name in self._guards:
+            self._ops.append(self._guards[name].address)
         for (relation, _), layers in self._layers.items():
             if relation == name:
                 self._op(Step.fields(code=records.STEP, index=address(layers.words)))
@@ -213,18 +231,20 @@ class MachineProgram:
                 bodies, wanted = source.bodies, source._names
             for body in bodies:
                 (search,) = body.searches
-                emitted = [body._emitted.index(each) for each in wanted]
-                places = [body._places[0][each] for each in emitted]
                 if body.lowered.empty:
+                    continue
+                if isinstance(search, RangeSums):
+                    found += self._ranges(name, search, self._rows(body, wanted))
                     continue
                 delta = terms_of(search)
                 assert delta is not None
                 for terms in delta.terms._groups:
                     if terms._relation in self._addresses:
-                        found.append(self._join(name, terms, places, search))
+                        found.append(self._join(name, terms, body, wanted))
         return found
 
-    def _join(self, name, terms, places: Sequence[int], search: BodySearch) -> int:  # type: ignore[no-untyped-def]
+    def _join(self, name, terms, body: RuleBody, wanted: Sequence[str]) -> int:  # type: ignore[no-untyped-def]
+        (search,) = body.searches
         searches, key, level = terms.searches, terms._key, terms._level
         self._objects.append(searches)
         relation = terms._relation
@@ -239,7 +259,6 @@ class MachineProgram:
             "level": level,
             "bound": terms._bound,
             "n_searched": searches.n_searched,
-            "columns": len(places),
             "budget": min(self.sizes.budget, search.budget or self.sizes.budget),
         }
         if isinstance(search, AutoBody):
@@ -257,12 +276,75 @@ class MachineProgram:
                 "buffer": address(searches._buffer),
                 "n_buffer": len(searches._buffer),
                 "listed": len(searches.searches[0].places),
-                "places": self._kept(places),
+                "rows": self._rows(body, wanted),
             }
         else:
             (only,) = searches.searches
-            fields |= {"sign": only.sign, "places": self._kept([only.places[place] for place in places])}
+            fields |= {"sign": only.sign, "rows": self._rows(body, wanted, only.places)}
         return self._kept(Join.fields(**fields))
+
+    def _ranges(self, name: str, search: RangeSums, rows: int) -> list[int]:
+        """The RANGEs of a range join: of changes of the left side, then of the right one."""
+        found, sides = [], (search._left, search._right)
+        for side, other in (sides, sides[::-1]):
+            own, others = self._side(side), self._side(other)
+            fields = {
+                "code": records.RANGE,
+                "head": self._addresses[name],
+                "side": own.address,
+                "other": others.address,
+                "is_left": side is search._left,
+                "is_after": side is search._right,
+                "n_both": len(side.view.groups),
+                "n_own": len(side.view.own),
+                "n_others": len(other.view.own),
+                "spans": self._kept(spans_of(side)),
+                "n_spans": len(side.spans),
+                "times": side.times[0],
+                "other_times": side.times[1],
+                "rows": rows,
+            }
+            if side.relation in self._addresses:
+                found.append(self._kept(Range.fields(**fields)))
+        return found
+
+    def _side(self, side: _Side) -> SideSums:
+        places = (*side.view.groups, *side.view.own, side.view.key)
+        key = side.relation, places
+        if key in self._sides:
+            self._sides[key].add(side)
+        else:
+            made = [self._apart(len(places)) for _ in ("counts", "sums")]
+            relation = self._addresses.get(side.relation, 0)
+            self._sides[key] = SideSums(side, relation, made, self.sizes.rows)
+        return self._sides[key]
+
+    def _apart(self, arity: int) -> tuple[int, Layers]:
+        """A relation of rows that stand in none, and its layers."""
+        relation = self._add_relation(arity, arity)
+        layers = Layers((tuple(range(arity)), ()), arity, relation, self.sizes, self._keep)
+        self._records[-1].primary = address(layers.words)
+        self._more_layers.append(layers)
+        return relation, layers
+
+    def _rows(self, body: RuleBody, wanted: Sequence[str], places: Sequence[int] | None = None) -> int:
+        """What is made of a body's rows.  ``places``: of the search's columns in what is found, if not as
+        they are."""
+        names = wanted if body.lowered.finishes_in_search else body._emitted
+        columns = [body._places[0][body._emitted.index(name)] for name in names]
+        if places is not None:
+            columns = [places[column] for column in columns]
+        fields = {"places": self._kept(columns), "n_places": len(columns), "columns": len(wanted)}
+        if not body.lowered.finishes_in_search:
+            code = RowCode(body.lowered, body._emitted)
+            fields |= {
+                "registers": self._kept(code.initial),
+                "n_registers": len(code.initial),
+                "code": self._kept(code.code),
+                "n_instructions": code.n_instructions,
+                "wanted": self._kept(code.places(wanted)),
+            }
+        return self._kept(Rows.fields(**fields))
 
     def _use(self, use: IndexUse) -> tuple[int, int]:
         return address(self._layered(use.relation, use.key).words), int(use.side is not Side.OLD)
@@ -271,16 +353,17 @@ class MachineProgram:
         where = self._addresses[name]
         (source, *_) = head.sources
         if isinstance(source, AggregateSource):
-            made = Groups(source._groups, len(source._sharer.names), where, self.sizes.rows)
+            scan, at = source._intermediate.own_scan(source._sharer), 0
+            if scan is not None:
+                self._scans.append(Scans(scan, source._sharer.call, self._apart))
+                at = self._scans[-1].address
+            made = Groups(source._groups, len(source._sharer.names), where, self.sizes.rows, at)
             self._groups.append(made)
             self._ops.append(address(made.words))
             return
         supports = 0
         if head.counts_support:
-            arity = head._support.kept.arity
-            supports = self._add_relation(arity, arity)
-            layers = Layers((tuple(range(arity)), ()), arity, supports, self.sizes, self._keep)
-            self._records[-1].primary = address(layers.words)
+            supports, layers = self._apart(head._support.kept.arity)
             self._supports.append(Supports(head, layers))
         self._op(Project.fields(code=records.PROJECT, head=where, supports=supports))
         if supports:
@@ -308,7 +391,7 @@ class MachineProgram:
 
     @property
     def _every_layer(self) -> list[Layers]:
-        return [*self._layers.values(), *(each.layers for each in self._supports)]
+        return [*self._layers.values(), *self._more_layers]
 
     # -- at work ----------------------------------------------------------------------------------
 
@@ -322,8 +405,11 @@ class MachineProgram:
         """Whether `auto` keeps all bodies, those of heads that are not in as well, by what it did."""
         return all(body.keeps_something == kept for body, kept in self._phases)
 
-    def bind(self, versions: Mapping[str, RelationVersion]) -> bool:
-        """Begin anew over these versions; False where an index has too many runs for it."""
+    def bind(self, versions: Versions, spans: Spans) -> bool:
+        """Begin anew over these versions; False where an index has too many runs for it.
+
+        ``spans``: of guarded columns.
+        """
         for (name, key), layers in self._layers.items():
             version = versions[name]
             index = version._indices.get(key) or version.index_at(key)
@@ -335,8 +421,15 @@ class MachineProgram:
             if len(supports.base.runs) + 2 > MAX_RUNS:
                 return False
             supports.layers.bind(supports.base._memory, supports.base)
+        runs = [scan.bind() for scan in self._scans]
+        runs += [side.bind(versions[view]) for (view, _), side in self._sides.items()]
+        if any(n + 2 > MAX_RUNS for n in runs):
+            return False
         for groups in self._groups:
             groups.bind()
+        limits = limits_of(self._strata, spans) if self._guards else spans
+        for guards in self._guards.values():
+            guards.bind(limits, versions)
         self.header[COMMITS] = self.header[TAKEN] = 0
         self.new_log()
         return True
@@ -375,6 +468,8 @@ class MachineProgram:
             added = layers.added_to_relation()
             if added is not None:
                 found.enter(name, Change(*added))
+        for (view, _), side in self._sides.items():
+            side.fold(found.new[view])
         return found
 
     def taken(self) -> Taken:
@@ -382,6 +477,10 @@ class MachineProgram:
         for account in self._accounts.values():
             account.enter()
         return taken_since(dict(zip(self._changing, self._records, strict=False)), self.layout.strategies)
+
+    def spans(self, spans: Spans) -> Spans:
+        """The spans of guarded columns, with all that came since."""
+        return with_seen(spans, self._guards)
 
     @property
     def bodies(self) -> Collection[AutoBody]:
@@ -394,6 +493,15 @@ class MachineProgram:
             supports.head._support.kept = supports.folded()
         for groups in self._groups:
             groups.fold()
+        for scan in self._scans:
+            scan.fold()
+        for side in self._sides.values():
+            side.settle()
+
+
+def _whole_key(head: MaintainedHead) -> IndexKey:
+    """That of the index of a head whose last level is its value."""
+    return tuple(range(len(head.schema.columns))), ()
 
 
 def _stagings(schema: Schema) -> Sequence[Staging] | None:

@@ -6,9 +6,14 @@ A program is a list of ops, each a record that begins with its code.  They are r
 
     NET      what is staged of a relation  ->  its change
     STEP     a relation's change           ->  an index after it
-    JOIN     a relation's change           ->  rows below it, by the terms of a delta rule; they are collected
+    JOIN     a relation's change           ->  rows below it, by the terms of a delta rule, and what they
+                                               compute; they are collected
     PROJECT  the rows collected            ->  a head's change, and that of its supports
     GROUP    the rows collected            ->  groups and values, and a head's change
+    CHECK    a head's change               ->  nothing, where none of its keys has two values
+    GUARD    a relation's change           ->  nothing, where its values are within the limits of guards
+    SIDE     a view's change               ->  its keys that change, and the rows with weights of a range join
+    RANGE    the keys of one side          ->  rows of the ranges of the other one's; they are collected
 
 An index is *layered*: its published memory (:mod:`lftj.storage.version_memory`), and behind its runs two
 more, *many* and then *few*.  There are two memories of each, before a commit and after it: a commit writes
@@ -19,7 +24,7 @@ from __future__ import annotations
 
 from indices.records import Record, record_at
 
-NET, STEP, JOIN, PROJECT, GROUP = range(5)
+NET, STEP, JOIN, PROJECT, GROUP, CHECK, GUARD, SIDE, RANGE = range(9)
 """Codes of ops."""
 
 DONE = 0
@@ -149,7 +154,19 @@ class Join(Record):
     budget: int  # operations of all searches
     account: int  # Account of the body, 0: none
     listed: int  # how many columns the searches' rows have
-    places: int  # of the head's columns, or of its keys and arguments, in the searches' rows; and how many
+    rows: int  # Rows: what is made of them
+
+
+class Rows(Record):
+    """What is made of rows that were found: those of a head, or its keys and arguments."""
+
+    places: int  # columns of what was found that are read, and how many
+    n_places: int
+    registers: int  # where a row is computed (maintenance.machine.computing), and how many; 0: as found
+    n_registers: int
+    code: int
+    n_instructions: int
+    wanted: int  # registers of the columns that are collected, and how many
     columns: int
 
 
@@ -186,7 +203,8 @@ class Group(Record):
     counts: int  # by slot, and for how many
     values: int
     n_counts: int
-    sums: int  # by slot; 0: the values are the counts
+    sums: int  # by slot; 0: the values are the counts, or those of a Scan
+    scan: int  # its address, or 0
     totals: int  # slots that are kept, groups, assignments
     staged: int  # by group: slots, counts, values; room for as many groups each
     staged_sums: int
@@ -194,6 +212,75 @@ class Group(Record):
     n_staged: int
     came: int  # groups and assignments more, by what is staged
     more: int
+
+
+class Scan(Record):
+    """The rows of a head whose values an order tells."""
+
+    supports: int  # Relation of the rows, by groups and arguments
+    amounts: int  # Relation of what they weigh, by groups and values; 0: their supports
+    is_from_above: int
+    numerator: int  # of the share of the weight
+    denominator: int
+    total: int  # of all amounts, and with what is staged
+    staged_total: int
+
+
+class Check(Record):
+    code: int
+    relation: int
+    index: int  # Layered with all columns, the value last
+
+
+class Guard(Record):
+    code: int
+    relation: int
+    columns: int  # Guarded of those that a guard of views asks for, and how many
+    n_columns: int
+
+
+class Guarded(Record):
+    number: int  # of the column
+    least: int  # limits
+    most: int
+    least_seen: int
+    most_seen: int
+
+
+class Side(Record):
+    """One view of a range join, or of several (maintenance.strategies.range_sums)."""
+
+    code: int
+    relation: int  # of the view
+    order: int  # its columns: groups, what is compared, and last the value; and how many before that
+    n_columns: int
+    counts: int  # Relations by these columns: 1 for a key, and its value
+    sums: int
+    magnitude: int  # the sum of the absolute values, and with what is staged
+    staged_magnitude: int
+    keys: int  # that change: columns of ``room`` keys after each other
+    befores: int  # values, 0 where there is none
+    afters: int
+    supports: int  # 1 where a key comes, -1 where it goes
+    room: int
+    changed: int  # how many keys
+
+
+class Range(Record):
+    code: int
+    head: int
+    side: int  # the Side whose changes these are, and the other one
+    other: int
+    is_left: int  # whether that is the left one
+    is_after: int  # whether the other one is read after its change
+    n_both: int  # groups that both know, and that each of them knows alone
+    n_own: int
+    n_others: int
+    spans: int  # of each: whether it has a least end, that, whether it has a greatest one, that; and how many
+    n_spans: int
+    times: int  # what is compared is taken so often, and the other's
+    other_times: int
+    rows: int  # Rows
 
 
 class Block(Record):
@@ -216,7 +303,14 @@ layered_at = record_at(Layered)
 net_at = record_at(Net)
 step_at = record_at(Step)
 join_at = record_at(Join)
+rows_at = record_at(Rows)
 project_at = record_at(Project)
 group_at = record_at(Group)
+scan_at = record_at(Scan)
+check_at = record_at(Check)
+guard_at = record_at(Guard)
+guarded_at = record_at(Guarded)
+side_at = record_at(Side)
+range_at = record_at(Range)
 block_at = record_at(Block)
 account_at = record_at(Account)

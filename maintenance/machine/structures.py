@@ -136,11 +136,12 @@ class Supports:
 class Groups:
     """Of a head that aggregates: the op, and what it changes in place."""
 
-    def __init__(self, groups: GroupedAggregate, columns: int, head: int, rows: int) -> None:
+    def __init__(self, groups: GroupedAggregate, columns: int, head: int, rows: int, scan: int = 0) -> None:
+        """``scan``: the address of its Scan, if it has one."""
         self.groups = groups
         self.words = np.zeros(Group.LENGTH, np.int64)
         self.op = Group(self.words)
-        self.op.code, self.op.head, self.op.columns = GROUP, head, columns
+        self.op.code, self.op.head, self.op.columns, self.op.scan = GROUP, head, columns, scan
         self.totals = np.zeros(3, np.int64)
         self._rows = rows
         self._staged, self._sums = np.zeros(3 * rows, np.int64), np.zeros(WORDS * rows, np.uint32)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.monoid import COUNT, SUM
 from indices.scan_tree import ScanTree
@@ -342,14 +342,25 @@ def _ranges(keys, has_least, least, has_most, most, a, b):
     """:func:`_ranges_of` within 64 bits, and whether all of it is.  keys: int64 (n, columns)."""
     lows, highs = keys.copy(), keys.copy()
     last = keys.shape[1] - 1
-    largest = max(abs(float(least)), abs(float(most)))
     for row in range(len(keys)):
-        key = keys[row, last]
-        if abs(float(key)) * a + largest >= 2.0**62:
+        low, high, fits = range_at_key(keys[row, last], has_least, least, has_most, most, a, b)
+        if not fits:
             return lows, highs, False
-        lows[row, last] = -((most - a * key) // b) if has_most else KEY_MIN
-        highs[row, last] = (a * key - least) // b if has_least else KEY_MAX
+        lows[row, last], highs[row, last] = low, high
     return lows, highs, True
+
+
+@part
+def range_at_key(key, has_least, least, has_most, most, a, b):
+    """The least and the largest key with ``a * key - b * other`` in a span, and whether 64 bits do."""
+    low, high = np.int64(KEY_MIN), np.int64(KEY_MAX)
+    if abs(float(key)) * a + max(abs(float(least)), abs(float(most))) >= 2.0**62:
+        return low, high, False
+    if has_most:
+        low = np.int64(-((most - a * key) // b))
+    if has_least:
+        high = np.int64((a * key - least) // b)
+    return low, high, True
 
 
 @kernel(makes_arrays=True)

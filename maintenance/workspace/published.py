@@ -38,6 +38,7 @@ from lftj.errors import DataError, DurabilityError, EvaluationError, Housekeepin
 from lftj.language.diagnostics import warn_caller
 from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
+from lftj.rewriting.guard import Spans
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import levels_of
 from lftj.values.collector import Collector
@@ -200,16 +201,16 @@ class Published:
             for problem in self.subscribers.tell(lambda: math.inf):
                 warn_caller(problem, SubscriberWarning)
 
-    def fold(self, versions: Versions, commits: int, seconds: float, kept: bool) -> None:
+    def fold(self, versions: Versions, spans: Spans, commits: int, seconds: float, kept: bool) -> None:
         """Publish versions that the machine's commits led to, so many behind the state; under the lock.
 
-        ``kept``: whether the feed has what they changed.
+        ``spans``: of guarded columns then; ``kept``: whether the feed has what they changed.
         """
         state = self.as_bound
         number = state.number + commits
         if not kept:
             self.feed.skip(number)  # before: whoever asks has not seen what is in between
-        self.as_bound = replace(state, versions=versions, number=number)
+        self.as_bound = replace(state, versions=versions, spans=spans, number=number)
         memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
         self.watched.history.add_many(commits, seconds, memory_bytes)
 

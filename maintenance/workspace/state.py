@@ -62,7 +62,7 @@ class State:
         """Whether a commit does nothing beside changing versions and heads."""
         strata = self.strata
         return self.view_bytes is None and not (
-            self.streams or self.recents or strata.grown or strata.guarded
+            self.streams or self.recents or strata.grown or strata.may_wait_for_views
         )
 
     @cached_property

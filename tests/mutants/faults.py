@@ -69,6 +69,7 @@ MACHINE = (
 
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
+MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1364,8 +1365,8 @@ FAULTS = (
     Fault(
         "ranges of multiples are rounded outwards",
         "maintenance/strategies/range_sums.py",
-        "lows[row, last] = -((most - a * key) // b) if has_most else KEY_MIN",
-        "lows[row, last] = (a * key - most) // b if has_most else KEY_MIN",
+        "low = np.int64(-((most - a * key) // b))",
+        "low = np.int64((a * key - most) // b)",
         ("maintenance/strategies/test_range_sums.py",),
     ),
     # -- the nearest -------------------------------------------------------------------------
@@ -1783,6 +1784,118 @@ FAULTS = (
         "    return not (schema.keeps_null or ",
         "    return not (",
         MACHINE_TYPES,
+    ),
+    Fault(
+        "the machine wraps a product that does not fit",
+        "maintenance/machine/computing.py",
+        "            if abs(float(left) * float(right)) > LARGEST:\n                return FAILS\n",
+        "",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine keeps a row that a comparison refuses",
+        "maintenance/machine/computing.py",
+        "(its.code == LESS and left < right)",
+        "(its.code == LESS and left <= right)",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine drops what a row before has computed",
+        "maintenance/machine/collecting.py",
+        "columns[column * room + at] = registers",
+        "columns[column * room + program.collected] = registers",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "a second value of a key is published by the machine",
+        "maintenance/machine/kernel.py",
+        "if weights[row] > 0 and held[n_keys - 1, row] > 1:",
+        "if weights[row] > 0 and held[n_keys - 1, row] > 2:",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "a head without keys has two values by the machine",
+        "maintenance/machine/kernel.py",
+        "return DONE if n_tuples(memory) <= 1 else LEFT",
+        "return DONE",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine finds the value behind a share of the weight",
+        "maintenance/machine/scans.py",
+        "max(np.int64(0), reached - 1)",
+        "max(np.int64(0), reached)",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine's greatest value is the least",
+        "maintenance/machine/scans.py",
+        'its.is_from_above = call.function in ("max", "upper_quantile")',
+        'its.is_from_above = call.function == "upper_quantile"',
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "a rank is looked for among rows that are gone",
+        "maintenance/machine/weighed.py",
+        "        is_behind = weight <= rank\n",
+        "        is_behind = weight < rank\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the head does not know of an order's rows when versions are folded",
+        "maintenance/machine/scans.py",
+        "        scan._support.kept, scan._tree, scan._undo = support, None, []\n",
+        "        scan._tree, scan._undo = None, []\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "trees of ranges stay as they were when versions are folded",
+        "maintenance/machine/ranges.py",
+        "                side._trees, side._undo = None, []\n",
+        "                pass\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "rows with weights are those of the version before",
+        "maintenance/machine/weighed.py",
+        "            self._of, self._runs = self._following\n",
+        "            self._of = self._following[0]\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "both sides of a range join see the other before the change",
+        "maintenance/machine/program.py",
+        '                "is_after": side is search._right,\n',
+        '                "is_after": False,\n',
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "a range by the machine brings one assignment",
+        "maintenance/machine/ranges.py",
+        "        more = supports[key] * count - 1\n",
+        "        more = np.int64(0)\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine does not look whether views may stand",
+        "maintenance/machine/guards.py",
+        "            if value < column.least or value > column.most:\n                return LEFT\n",
+        "            pass\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "what the machine has seen is not in the spans",
+        "maintenance/machine/program.py",
+        "        return with_seen(spans, self._guards)\n",
+        "        return spans\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "of commits that are counted together some are not behind those that wait",
+        "maintenance/workspace/history.py",
+        "            self._add_up(memory)\n            while commits:\n",
+        "            while commits:\n",
+        ("maintenance/workspace/test_history.py",),
     ),
     Fault(
         "commits that are folded count as one",

@@ -68,16 +68,28 @@ RULES = (
     "paths[a] = count() <- r(a, b), s(b, c), t(c, _, _).",
     "product(a, b) <- u(a), u(b).",
     "some(a) <- (r(a, _); s(a, _)).",
+    "shifted(a, x) <- t(a, _, _), x = a + 1.",
+    "products[a] = sum(p) <- r(a, b), s(b, c), p = b * c - a, p != 4.",
+    "least[a] = min(b) <- u(a), s(a, b).",
+    "most[b] = max(c) <- r(a, b), t(a, c, _).",
+    "middle_of[a] = quantile(b, 0.5, c) <- t(a, b, c).",
+    "upper[] = upper_quantile(b, 0.25) <- r(_, b).",
+    "later[a] = sum(d) <- t(a, v, p), t(a, w, q), p > q, d = v * p - w * q.",
+    "far[b] = sum(w) <- r(b, p), s(w, q), p - q > 1.",
+    "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
 )
 ABOVE = (
     "deg[a] = count() <- r(a, _). hist[d] = count() <- deg[_] = d.",
     "two(a, c) <- r(a, b), s(b, c). back(a) <- two(a, b), two(b, a). n[] = count() <- back(_).",
     "sums[a] = sum(c) <- r(a, b), s(b, c). high(a) <- sums[a] = x, x > 20.",
+    "bar[] = upper_quantile(b, 0.5, c) <- t(_, b, c). "
+    "above[] = sum(x) <- t(_, b, c), bar[] = m, b >= m, x = b * c.",
+    "low[a] = min(b) <- r(a, b). n[a] = count() <- s(a, _). both[a] = x <- low[a] = y, n[a] = z, x = y - z.",
 )
 OTHERS = (
-    "least[a] = min(b) <- u(a), s(a, b).",
+    "mean[a] = avg(b) <- u(a), s(a, b).",
     "reach(a, b) <- u(a), t(a, b, _). reach(a, c) <- reach(a, b), t(b, c, _).",
-    "shifted(a, x) <- t(a, _, _), x = a + 1.",
+    "half(a, x) <- t(a, _, _), x = a / 2.",
 )
 
 KINDS = ("integers", "integers", "nulls", "texts", "bags")

@@ -1,0 +1,192 @@
+"""differential: heads of each kind that the commit machine takes, beside a workspace that has none."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lftj import errors
+from lftj.rewriting.guard import joined, spans_of
+from maintenance import Workspace
+from maintenance.machine import machine
+from maintenance.machine.structures import Sizes
+from maintenance.strategies.range_sums import RangeSums
+from support.machine_workspace import of
+from support.rows import rows_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.filterwarnings("ignore::lftj.errors.EqualRowsWarning"),
+]
+
+ARITIES = {"r": 2, "s": 2, "t": 3}
+COMPUTED = (
+    "x(a, c) <- r(a, b), c = a * b - 1, c > 5.",
+    "y[a] = sum(p) <- r(a, b), s(b, c), p = b * c, p != 4.",
+    "z[a] = count() <- r(a, b), abs(a - b) > 2, a + b < 12.",
+    "w(b) <- r(a, b), c = a + b, d = c * c, d >= 16, -d <= -16. w(b) <- s(a, b), 3 * a = b.",
+    "v[] = sum(p) <- t(a, b, c), p = a * b * c, p > a.",
+    "f(a, c) <- t(a, b, c), x = a + b, x = c.",
+)
+
+ORDERED = (
+    "x[a] = min(b) <- r(a, b).",
+    "y[a] = max(c) <- r(a, b), s(b, c).",
+    "z[a] = upper_quantile(b, 0.3) <- r(a, b).",
+    "q[] = quantile(a, 0.5, c) <- t(a, b, c).",
+    "u[b] = upper_quantile(a, 0.25, c) <- t(a, b, c).",
+    "w[] = quantile(a, 1, c) <- t(a, _, c). v[a] = min(x) <- r(a, b), x = b * b - 4 * b.",
+)
+CHECKED = (
+    "x[a] = b <- m[a] = b, n[a] = c, c > 1. m[a] = max(b) <- r(a, b). n[a] = count() <- r(a, _).",
+    "x[] = d <- m[] = b, n[] = c, d = b - c. m[] = max(b) <- r(_, b). n[] = sum(a) <- s(a, _).",
+)
+RANGES = (
+    "x[b] = sum(d) <- r(b, p), s(b, q), p - q > 1, d = p - q.",
+    "x[a] = sum(d) <- t(a, v, p), t(a, w, q), p > q, d = v * p - w * q.",
+    "x[] = sum(d) <- r(v, p), s(w, q), abs(p - q) >= 2, d = v * w.",
+    "x[a, b] = sum(p) <- r(a, p), s(b, q), 2 * p < 3 * q.",
+    "x[a] = sum(v) <- t(a, v, p), bar[] = m, p >= m. bar[] = upper_quantile(p, 0.5, v) <- t(_, v, p).",
+    "x[b] = sum(w) <- r(b, p), s(w, q), p < q. y[w] = sum(p) <- r(_, p), s(w, q), p - q >= 1.",
+)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "FEWEST", 1)
+    monkeypatch.setattr(machine, "MOST", 1)
+
+
+def both_of(
+    rules: str, strategy: str = "delta", kind: Any = None, sizes: Sizes | None = None
+) -> list[Workspace]:
+    """A workspace with the machine, which checks itself, and one without."""
+    both = [Workspace(single_changes="machine"), Workspace()]
+    for ws in both:
+        for name, arity in ARITIES.items():
+            ws.load(name, pa.table({c: pa.array([], kind or pa.int64()) for c in "abc"[:arity]}))
+        ws.install(rules, strategy)
+    its = of(both[0])
+    its._wait, its.checks, its.sizes = 1, True, sizes or its.sizes
+    return both
+
+
+def outcome(ws: Workspace, change: str, name: str, rows: list[tuple[Any, ...]]) -> Any:
+    """What becomes of a transaction: changes of heads, or an error; and whether it went by the machine."""
+    try:
+        with ws.transaction() as tx:
+            getattr(tx, change)(name, rows)
+    except errors.LftjError as error:
+        return f"{type(error).__name__}: {error}", 0
+    return {head: rows_of(tx.changes[head]) for head in ws.heads}, tx.stats.fast
+
+
+def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
+    """So many random transactions of both; how many of them went by the machine."""
+    draw, fast = Random(seed), 0
+    for number in range(n):
+        name = draw.choice(list(ARITIES))
+        count = draw.choice((1, 1, 1, 4))
+        rows = [tuple(draw.randrange(domain) for _ in range(ARITIES[name])) for _ in range(count)]
+        change = draw.choice(("insert", "insert", "erase"))
+        (one, by_machine), (other, _) = (outcome(ws, change, name, rows) for ws in both)
+        assert one == other, (change, name, rows)
+        fast += by_machine
+        if number % 50 == 49:
+            both[0].verify()
+            both[0].check_invariants()
+    both[0].verify()
+    return fast
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("rules", [*COMPUTED, *ORDERED, *CHECKED])
+@pytest.mark.parametrize("sizes", [None, Sizes(rows=200, few=3, many=9, spilled=2)])
+def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
+    both = both_of(rules, sizes=sizes)
+    assert "single changes go by the machine" in str(both[0].explain_maintenance(rules[0]))
+    assert in_step(both, 1, 150, 7) > (130 if sizes is None else 60)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("rules", RANGES)
+@pytest.mark.parametrize("sizes", [None, Sizes(rows=400, few=3, many=9, spilled=2)])
+def test_range_sums_go_by_the_machine(rules: str, sizes: Sizes | None) -> None:
+    both = both_of(rules, "views", sizes=sizes)
+    assert "single changes go by the machine" in str(both[0].explain_maintenance("x"))
+    searches = [search for head in both[0]._state.heads.values() for search in head.searches]
+    assert any(isinstance(search, RangeSums) for search in searches)
+    assert in_step(both, 1, 150, 7) > (100 if sizes is None else 30)
+
+
+def test_what_is_computed_and_does_not_fit_is_refused() -> None:
+    """In the words of the general way; nothing is left behind."""
+    both = both_of("x(a, c) <- r(a, b), c = a + b, c < 100. n[c] = count() <- s(a, b), c = a * b.")
+    draw, large, refused, fast = Random(1), (2**62, 2**63 - 1, -(2**63) + 1, 1, 0, 5), 0, 0
+    for _ in range(200):
+        name, rows = draw.choice("rs"), [(draw.choice(large), draw.choice(large))]
+        (one, by_machine), (other, _) = (outcome(ws, "insert", name, rows) for ws in both)
+        assert one == other
+        refused += isinstance(one, str)
+        fast += by_machine
+    assert refused > 20 and fast > 20
+    both[0].verify()
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint8(), pa.uint32()], ids=str)
+def test_narrow_columns_are_computed_in_64_bits(kind: Any) -> None:
+    both = both_of(
+        "x(a, c) <- r(a, b), c = a * b - 5, c != 3. y[a] = sum(c) <- s(a, b), c = a - b.", kind=kind
+    )
+    assert in_step(both, 3, 60, 100) > 50
+
+
+PROVEN = """
+total[] = sum(v) <- r(v, _).
+x[] = sum(d) <- r(v, p), total[] = t, 100 * v > t, s(w, q), d = q - p.
+y[a] = sum(d) <- t(a, v, p), t(a, w, q), p > q, d = v * p - w * q.
+"""
+
+
+@pytest.mark.parametrize("large", [(2**20,), (2**40, 2**31), (2**61, -(2**61), 2**62, 2**63 - 1)])
+def test_views_stand_as_long_as_what_is_computed_fits(large: tuple[int, ...]) -> None:
+    """A commit beyond the limits of a guard goes the general way, which takes views away."""
+    both, draw, fast = both_of(PROVEN, "views"), Random(str(large)), 0
+    guarded = both[0]._state.strata.guarded
+    assert guarded
+    for number in range(240):
+        pool = (0, 1, 2, 3, 5) if number % 8 else large
+        name, change = draw.choice(list(ARITIES)), draw.choice(("insert", "insert", "erase"))
+        rows = [tuple(draw.choice(pool) for _ in range(ARITIES[name]))]
+        (one, by_machine), (other, _) = (outcome(ws, change, name, rows) for ws in both)
+        assert one == other, (change, name, rows)
+        fast += by_machine
+        if number % 20 == 19:
+            both[0].verify()
+            both[0].check_invariants()
+            spans = [spans_of(ws._state.strata.guarded_columns, ws._state.versions) for ws in both]
+            assert all(
+                joined(ws._state.spans[column], span) == ws._state.spans[column]
+                for ws, its in zip(both, spans, strict=True)
+                for column, span in its.items()
+            )
+    assert fast > (100 if large == (2**20,) else 5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("x(a, c) <- r(a, b), c = a / b.", "c = a / b is not computed in whole numbers"),
+        ("x(a) <- r(a, b), a > b * 0.5.", "a > b * 0.5 does not compare whole numbers"),
+        ("x(a) <- r(a, b), c = a + b, !s(a, c).", "a body that is not kept by one search under delta"),
+    ],
+)
+def test_what_else_is_computed_goes_the_general_way(rule: str, why: str) -> None:
+    both = both_of(rule)
+    assert f"the general way: {why}" in str(both[0].explain_maintenance("x"))
+    for number in range(9):
+        (one, by_machine), (other, _) = (outcome(ws, "insert", "r", [(number, 2)]) for ws in both)
+        assert one == other and not by_machine
