@@ -115,8 +115,8 @@ def commit(ws: Workspace, changes: list[tuple[str, list[tuple[int, ...]], int]])
 
 
 def of_texts(rule: str) -> bool:
-    """Whether a rule can be about texts: it counts at most."""
-    return not any(each in rule for each in ("sum(", "3", "+"))
+    """Whether a rule can be about texts: it computes nothing of them, and weighs by none."""
+    return not any(each in rule for each in ("sum(", "3", "+", " - ", "avg(", "/", "0.5, c)"))
 
 
 def in_order(table: Any) -> list[Any]:
