@@ -8,10 +8,11 @@ after Ctrl-C in the middle of one and the end of a stream in the middle of anoth
 Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
 last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 
-Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon, so that
-both ways to start them are tested.  Where the environment names the gateway of one that runs
-(``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead; what is killed and started
-anew is the driver, and workers of its own if it is to have some, or if the fault is in a worker.
+Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon and plans
+that are compiled, as users have them, so that both ways are tested.  Where the environment names the gateway
+of one that runs (``PYSPARK_GATEWAY_PORT`` and ``_SECRET``) the driver is at its context instead; what is
+killed and started anew is the driver, and workers of its own if it is to have some, or if the fault is in a
+worker.
 
 ``fork`` loads Python's modules once for many such drivers: of each line of its input, the ``Run`` of one, it
 makes a process by fork, and says in a line how that ended.
@@ -46,6 +47,13 @@ RULE = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
 SHARES = {"b": 2}
 N_NODES = 12
 CHANGES_SCHEMA = "src bigint, dst bigint, weight bigint"
+
+AS_USERS_HAVE_IT = {
+    "spark.python.daemon.module": "pyspark.daemon",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+"""Settings of an application with a Java of its own."""
 
 OWN_WORKERS = "LFTJ_OWN_WORKERS"
 """In the environment: a driver at a Java that runs has workers that no other one with another value has."""
@@ -102,7 +110,8 @@ def session() -> SparkSession:
         conf = SparkConf(_jconf=context.getConf())
         SparkContext(gateway=gateway, jsc=context, conf=conf, environment=told_to_workers())
     else:
-        making = making.config("spark.python.daemon.module", "pyspark.daemon")
+        for key, value in AS_USERS_HAVE_IT.items():
+            making = making.config(key, value)
     spark = making.master(MASTER).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark

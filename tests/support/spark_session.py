@@ -18,23 +18,29 @@ from support.paths import TESTS
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.python.daemon.module": "spark_bridge.worker_daemon",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UseSerialGC -Xmn600m -XX:MetaspaceSize=512m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
     "spark.sql.shuffle.partitions": "4",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.session.timeZone": "Europe/Berlin",
 }
 """The time zone is none that values are in: results must not depend on it.
 
-A session of a test lives for a minute: what Java's second compiler and its parallel collector would take is
-half of the processor time of the whole, and to verify Spark's own classes takes a tenth of its start.
+A session of the tests lives for minutes: what Java's second compiler and its parallel collector would take is
+half of the processor time of the whole, and to verify Spark's own classes takes a tenth of its start.  Java
+with one compiler keeps 48 MB of code, which a run fills: it would throw code away and compile it again.  No
+Java code is made of plans, each of which runs once over a few rows.
 Simplified tracebacks are asked for through the environment of workers, by some plans and not by others, and
 each environment has workers of its own.
 """
