@@ -132,6 +132,20 @@ class RowDomain(DictionaryDomain):
         return all(one.is_plain for one in self._packings)
 
     @property
+    def in_block(self) -> list[tuple[int, int]]:
+        """Of each column where its values stand in the block, and their width; 0 where the length does."""
+        return [(one.place, one.width) for one in self._packings]
+
+    @property
+    def block_bytes(self) -> int:
+        """Of the part of fixed width."""
+        return self._block_bytes
+
+    def code_of_bytes(self, value: bytes) -> int:
+        self._enter()
+        return super().code_of_bytes(value)
+
+    @property
     def waits(self) -> bool:
         """Whether rows wait."""
         return self._waiting is not None

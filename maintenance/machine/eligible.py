@@ -40,8 +40,6 @@ def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[st
 
 def refusal_of_schema(schema: Schema) -> str | None:
     """Why rows of a base relation are not staged as numbers, if so."""
-    if schema.wide:
-        return "it is wide"
     if schema.stream is not None:
         return "it is a stream"
     if schema.key:

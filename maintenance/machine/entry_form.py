@@ -20,6 +20,7 @@ from maintenance.changes.change import Change
 from maintenance.changes.coded_changes import table_of_change
 from maintenance.durable.entries import Changed, entry_bytes, places_of
 from maintenance.machine.staged_values import bytes_of, has_fixed_width
+from maintenance.machine.wide_rows import change_of
 
 MOST_FORMS = 256
 """Behind so many all are made anew."""
@@ -51,7 +52,7 @@ class VaryingForm:
         tables = {}
         for name, schema, (columns, weights), n in self._relations:
             rows = columns.reshape(len(schema.columns), -1)[:, :n]
-            tables[name] = table_of_change(schema, Change(rows, weights[:n]))
+            tables[name] = table_of_change(schema, change_of(name, schema, rows, weights[:n]))
         return Changed(tables)
 
     def filled(self) -> bytes:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from lftj.values.dictionary import DictionaryDomain
-from lftj.values.kinds import plain_type
+from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
 from lftj.values.unscaled import SCALE, VALUE_BYTES
 
@@ -85,14 +85,22 @@ def interning_of(type_: ColumnType) -> KnownCodes | None:
     arrow, domain = type_.arrow, type_.domain
     if isinstance(arrow, pa.BaseExtensionType) or not isinstance(domain, DictionaryDomain):
         return None
-    plain = plain_type(arrow)
-    if domain.name == "string":
-        return KnownCodes(domain, str, _text)
-    if domain.name == "binary":
-        width = plain.byte_width if pa.types.is_fixed_size_binary(plain) else None
-        return KnownCodes(domain, bytes, partial(_binary, width))
-    if domain.name == "decimal" and plain.scale <= SCALE:
-        return KnownCodes(domain, Decimal, partial(_decimal, plain.precision, plain.scale))
+    found = written_by(plain_type(arrow), SCALE, VALUE_BYTES)
+    return None if found is None else KnownCodes(domain, *found)
+
+
+def written_by(plain: pa.DataType, digits: int, n_bytes: int) -> tuple[type, Written] | None:
+    """What values of a text, a binary string or a decimal are in Python, and their bytes; None of others.
+
+    ``digits``: of decimals behind the point, in so many bytes.
+    """
+    name = kind(plain)
+    if name == "string":
+        return str, _text
+    if name == "binary":
+        return bytes, partial(_binary, plain.byte_width if pa.types.is_fixed_size_binary(plain) else None)
+    if name == "decimal" and plain.scale <= SCALE:
+        return Decimal, partial(_decimal, plain.precision, plain.scale, digits, n_bytes)
     return None
 
 
@@ -107,9 +115,9 @@ def _binary(width: int | None, value: bytes) -> bytes | None:
     return value if width is None or len(value) == width else None
 
 
-def _decimal(precision: int, scale: int, value: Decimal) -> bytes | None:
+def _decimal(precision: int, scale: int, digits: int, n_bytes: int, value: Decimal) -> bytes | None:
     """What is written with more digits than the column has is not taken."""
     exponent = value.as_tuple().exponent
     if isinstance(exponent, str) or exponent < -scale or value.adjusted() >= min(precision - scale, SCALE):
         return None
-    return int(value.scaleb(SCALE, _EXACT)).to_bytes(VALUE_BYTES, "little", signed=True)
+    return int(value.scaleb(digits, _EXACT)).to_bytes(n_bytes, "little", signed=True)

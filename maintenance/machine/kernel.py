@@ -190,9 +190,9 @@ def net_staged(program, relation):
         rows, weights = _net(rows, weights)
         n = np.int64(len(weights))
     primary = layered_at(relation.primary)
-    order = view(primary.order, relation.arity)
-    path, held = np.empty((width, n), np.int64), np.empty((width, n), np.int64)
-    for level in range(width):
+    order = view(primary.order, primary.levels)
+    path, held = np.empty((relation.path, n), np.int64), np.empty((relation.path, n), np.int64)
+    for level in range(relation.path):
         for row in range(n):
             path[level, row] = rows[order[level], row]
     net_weights(memory_of(primary, primary.is_b), path, held)

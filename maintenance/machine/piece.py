@@ -18,6 +18,7 @@ from maintenance.changes.coded_changes import CodedChanges, held_codes
 from maintenance.changes.head_changes import Changes
 from maintenance.machine.program import Layout
 from maintenance.machine.records import HEAD, Block
+from maintenance.machine.wide_rows import change_of
 from maintenance.stats import RuleStats, TransactionStats
 
 
@@ -46,8 +47,13 @@ class Piece:
             n, arity = int(block.rows), self._layout.arities[int(block.relation)]
             at += Block.LENGTH
             items = log[at : at + n * (arity + 1)].reshape(arity + 1, n).copy()
-            yield self._layout.names[int(block.relation)], block, Change(items[:-1], items[-1])
+            name = self._layout.names[int(block.relation)]
+            yield name, block, self._change(name, items[:-1], items[-1])
             at += n * (arity + 1)
+
+    def _change(self, name: str, rows: np.ndarray, weights: np.ndarray) -> Change:
+        known = self._layout.staged.get(name)
+        return Change(rows, weights) if known is None else change_of(name, known[3], rows, weights)
 
     def changed(self) -> dict[str, Change]:
         """The changes of all relations and heads that changed."""

@@ -23,7 +23,6 @@ from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.runs import MAX_RUNS
 from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
-from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
@@ -39,6 +38,7 @@ from maintenance.machine.records import HEAD, Check, Join, Net, Program, Project
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging, staging_of
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports
+from maintenance.machine.wide_rows import WideRow, change_of
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
 from maintenance.strategies.strategy import Round, Versions
@@ -87,7 +87,7 @@ class Layout:
     `auto` what each body is kept by.  ``lease``: of the codes of all that is staged and in the layers.
     """
 
-    staged: Mapping[str, tuple[int, int, Sequence[Staging] | None, Schema]]
+    staged: Mapping[str, tuple[int, int, Sequence[Staging] | WideRow | None, Schema]]
     names: Sequence[str]
     arities: Sequence[int]
     shown: Mapping[str, Schema]
@@ -114,6 +114,7 @@ class MachineProgram:
         self.heads = {name: head for name, head in heads.items() if name not in self.refusals}
         self._keep: list[np.ndarray] = []
         self._objects: list[object] = []
+        self._read: list[tuple[str, Sequence[int]]] = []  # relations, and columns of theirs
         self._layers: dict[tuple[str, IndexKey], Layers] = {}
         self._supports: list[Supports] = []
         self._groups: list[Groups] = []
@@ -129,7 +130,9 @@ class MachineProgram:
         self._addresses: dict[str, int] = {}
         for name in self._changing:
             schema = versions[name].schema
-            self._addresses[name] = self._add_relation(len(schema.columns), len(schema.shown.columns))
+            width = len(schema.columns) - schema.bag
+            self._addresses[name] = self._add_relation(len(schema.columns), width)
+            self._records[-1].path = 1 if schema.wide else width
         self._primaries = {name: self._layered(name, self._primary_key(name)) for name in self._changing}
         for name in self._changing:
             its = self._records[self._changing.index(name)]
@@ -149,7 +152,7 @@ class MachineProgram:
         base = [name for name in self._changing if name not in heads]
         self.layout = Layout(
             {
-                name: (self._changing.index(name), len(s.shown.columns), _stagings(s.shown), s)
+                name: (self._changing.index(name), len(s.shown.columns), _stagings(s, self._read_of(name)), s)
                 for name in base
                 if (s := versions[name].schema)
             },
@@ -184,10 +187,15 @@ class MachineProgram:
 
     def _layered(self, name: str, key: IndexKey) -> Layers:
         """An index in layers, made where it is not there yet."""
+        self._read += [(name, key[0]), *((name, pair) for pair in key[1])]
         if (name, key) not in self._layers:
             made = Layers(key, len(key[0]), self._addresses.get(name, 0), self.sizes, self._keep)
             self._layers[name, key] = made
         return self._layers[name, key]
+
+    def _read_of(self, name: str) -> set[int]:
+        """The columns of a relation that are read."""
+        return {column for relation, order in self._read for column in order if relation == name}
 
     def _op(self, words: Sequence[int]) -> None:
         self._ops.append(self._kept(words))
@@ -248,6 +256,7 @@ class MachineProgram:
         searches, key, level = terms.searches, terms._key, terms._level
         self._objects.append(searches)
         relation = terms._relation
+        self._read += [(relation, key[0]), *((relation, pair) for pair in key[1])]
         fields = {
             "code": records.JOIN,
             "relation": self._addresses[relation],
@@ -467,7 +476,7 @@ class MachineProgram:
         for name, layers in self._primaries.items():
             added = layers.added_to_relation()
             if added is not None:
-                found.enter(name, Change(*added))
+                found.enter(name, change_of(name, versions[name].schema, *added))
         for (view, _), side in self._sides.items():
             side.fold(found.new[view])
         return found
@@ -504,8 +513,12 @@ def _whole_key(head: MaintainedHead) -> IndexKey:
     return tuple(range(len(head.schema.columns))), ()
 
 
-def _stagings(schema: Schema) -> Sequence[Staging] | None:
-    """How values of each column are staged; None: all are int64."""
+def _stagings(schema: Schema, read: Collection[int]) -> Sequence[Staging] | WideRow | None:
+    """How values of each column are staged, or rows of a wide relation of which columns are read; None: all
+    are int64."""
+    if schema.wide:
+        return WideRow(schema, read)
+    schema = schema.shown
     found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
     return None if schema.is_whole and not schema.keeps_null else found
 

@@ -77,6 +77,7 @@ class Relation(Record):
     number: int
     arity: int
     width: int  # how many columns are staged: all, or of a bag all but the last, which numbers copies
+    path: int  # levels of the primary index by which what is staged is found: of a wide relation one
     primary: int  # Layered that has all columns; of supports that of their own
     rows: int  # its change: columns of ``room`` rows after each other, weights, and how many rows
     weights: int

@@ -36,7 +36,7 @@ _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
 def staging_of(type_: ColumnType) -> Staging | None:
     """How values of a column are staged; None where they are not."""
-    staging = _staging_of(type_.arrow) or interning_of(type_)
+    staging = number_staging(type_.arrow) or interning_of(type_)
     return partial(_or_null, staging) if staging is not None and type_.nullable else staging
 
 
@@ -44,8 +44,8 @@ def _or_null(staging: Staging, value: Any) -> int | None:
     return NULL_CODE if value is None else staging(value)
 
 
-def _staging_of(arrow: Any) -> Staging | None:
-    """Of a column of whole numbers or floats."""
+def number_staging(arrow: Any) -> Staging | None:
+    """The same of a column of whole numbers or floats, without NULL."""
     if pa.types.is_integer(arrow) and arrow != pa.uint64():
         least, most = _range_of(arrow)
         return partial(_integer, max(least, -LARGEST), most)

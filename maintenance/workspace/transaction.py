@@ -35,6 +35,7 @@ from maintenance.event_time.tick import Clockwork, Moving
 from maintenance.machine.piece import Piece
 from maintenance.machine.program import Layout
 from maintenance.machine.staged_values import LARGEST
+from maintenance.machine.wide_rows import WideRow
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
 
@@ -313,6 +314,12 @@ class Transaction:
                         return False
                     staged.append(value)
                 continue
+            if isinstance(stagings, WideRow):
+                codes = stagings(row)
+                if codes is None:
+                    return False
+                staged += codes
+                continue
             for value, code_of in zip(row, stagings, strict=True):
                 code = code_of(value)
                 if code is None:
@@ -331,13 +338,14 @@ class Transaction:
         names, at = self._layout.names, 0
         while at < len(self._numbers):
             name = names[self._numbers[at]]
-            width = self._layout.staged[name][1]
+            width = self._layout.staged[name][1] + self._layout.staged[name][3].wide
             rows.setdefault(name, []).append(self._numbers[at + 1 : at + 2 + width])
             at += 2 + width
         for name, its in rows.items():
             weights, *columns = np.array(its, np.int64).T
-            buffers[name] = WriteBuffer(self._layout.staged[name][3])
-            buffers[name].stage(np.array(columns), weights)
+            schema = self._layout.staged[name][3]
+            buffers[name] = WriteBuffer(schema, frozenset(range(len(schema.columns))))
+            buffers[name].stage(np.array(columns[:1] if schema.wide else columns), weights)
         return buffers
 
     def _leave_numbers(self) -> None:

@@ -1737,6 +1737,20 @@ FAULTS = (
         MACHINE_TYPES,
     ),
     Fault(
+        "the machine packs two zeros apart",
+        "maintenance/machine/wide_rows.py",
+        "_DOUBLE.pack(value + 0.0)",
+        "_DOUBLE.pack(value)",
+        MACHINE_TYPES,
+    ),
+    Fault(
+        "the machine looks for wide rows by the codes of all columns",
+        "maintenance/machine/program.py",
+        "1 if schema.wide else width",
+        "width",
+        MACHINE_TYPES,
+    ),
+    Fault(
         "the machine takes copies away that are not there",
         "maintenance/machine/kernel.py",
         "max(held[row] + weights[row], 0)",

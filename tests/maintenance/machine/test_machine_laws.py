@@ -38,6 +38,7 @@ from maintenance.machine.structures import Sizes
 from maintenance.strategies.auto import auto_body, view_choice
 from support.daily import drawn_daily
 from support.rows import rows_of
+from support.small_limits import wide_relations
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -92,7 +93,7 @@ OTHERS = (
     "half(a, x) <- t(a, _, _), x = a / 2.",
 )
 
-KINDS = ("integers", "integers", "nulls", "texts", "bags")
+KINDS = ("integers", "integers", "nulls", "texts", "bags", "wide")
 """Of values, or of relations of integers."""
 
 SIZES = st.builds(
@@ -170,6 +171,8 @@ class InStep(RuleBasedStateMachine):
         in_folder: bool,
     ) -> None:
         self.domain, self.random, self.kind = domain, Random(seed), kind
+        if kind == "wide":
+            self.patches.enter_context(wide_relations())
         if kind == "texts":
             rules = [rule for rule in rules if of_texts(rule)]
             above, other = (one if of_texts(one) else "" for one in (above, other))
