@@ -1891,25 +1891,11 @@ FAULTS = (
         MACHINE_KINDS,
     ),
     Fault(
-        "the machine does not look whether views may stand",
-        "maintenance/machine/guards.py",
-        "            if value < column.least or value > column.most:\n                return LEFT\n",
-        "            pass\n",
-        MACHINE_KINDS,
-    ),
-    Fault(
         "what the machine has seen is not in the spans",
         "maintenance/machine/program.py",
         "        return with_seen(spans, self._guards)\n",
         "        return spans\n",
         MACHINE_KINDS,
-    ),
-    Fault(
-        "of commits that are counted together some are not behind those that wait",
-        "maintenance/workspace/history.py",
-        "            self._add_up(memory)\n            while commits:\n",
-        "            while commits:\n",
-        ("maintenance/workspace/test_history.py",),
     ),
     Fault(
         "commits that are folded count as one",

@@ -190,3 +190,18 @@ def test_what_else_is_computed_goes_the_general_way(rule: str, why: str) -> None
     for number in range(9):
         (one, by_machine), (other, _) = (outcome(ws, "insert", "r", [(number, 2)]) for ws in both)
         assert one == other and not by_machine
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("rule", ["x[a] = b <- r(a, b).", "x[] = b <- r(_, b)."])
+def test_a_second_value_of_a_key_is_refused(rule: str) -> None:
+    """In the words of the general way; nothing is left behind."""
+    both, draw, refused, fast = both_of(rule), Random(5), 0, 0
+    for _ in range(60):
+        change, rows = draw.choice(("insert", "erase")), [(draw.randrange(3), draw.randrange(2))]
+        (one, by_machine), (other, _) = (outcome(ws, change, "r", rows) for ws in both)
+        assert one == other, (change, rows)
+        refused += isinstance(one, str)
+        fast += by_machine
+    assert refused > 3 and fast > 10
+    both[0].verify()
