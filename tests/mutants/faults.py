@@ -1891,6 +1891,13 @@ FAULTS = (
         MACHINE_KINDS,
     ),
     Fault(
+        "the machine does not look whether views may stand",
+        "maintenance/machine/guards.py",
+        "            if value < column.least or value > column.most:\n                return LEFT\n",
+        "            pass\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
         "what the machine has seen is not in the spans",
         "maintenance/machine/program.py",
         "        return with_seen(spans, self._guards)\n",

@@ -12,6 +12,7 @@ from lftj import errors
 from lftj.rewriting.guard import joined, spans_of
 from maintenance import Workspace
 from maintenance.machine import machine
+from maintenance.machine.guards import limits_of
 from maintenance.machine.structures import Sizes
 from maintenance.strategies.range_sums import RangeSums
 from support.machine_workspace import of
@@ -174,6 +175,19 @@ def test_views_stand_as_long_as_what_is_computed_fits(large: tuple[int, ...]) ->
                 for column, span in its.items()
             )
     assert fast > (100 if large == (2**20,) else 5)
+
+
+def test_one_row_beyond_the_limits_goes_the_general_way() -> None:
+    """Where nothing it makes is beyond 64 bits yet: limits are proven for all rows that may come."""
+    for beyond in (0, 1):
+        both = both_of(PROVEN, "views")
+        for number in range(12):
+            (one, _), (other, _) = (outcome(ws, "insert", "r", [(number, number)]) for ws in both)
+            assert one == other
+        state = both[0]._state
+        largest = limits_of(state.strata, state.spans)["r", 0][1] + beyond
+        (one, by_machine), (other, _) = (outcome(ws, "insert", "r", [(largest, 0)]) for ws in both)
+        assert one == other and bool(by_machine) is not bool(beyond)
 
 
 @pytest.mark.parametrize(
