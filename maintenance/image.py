@@ -347,7 +347,7 @@ def _form_of_monoid(monoid: Monoid) -> tuple[Callable[..., Any], tuple[Any, ...]
 _FORMS: dict[type, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     type(threading.Lock()): lambda lock: (threading.Lock, ()),
     type(threading.RLock()): lambda lock: (threading.RLock, ()),
-    IndexVersion: lambda index: (IndexVersion, (index.base, index.runs)),
+    IndexVersion: lambda index: (IndexVersion, (index.base, index.runs, index.searched)),
     RegionSearch: lambda search: (RegionSearch, (search.plan,)),
     PieceSearch: lambda search: (PieceSearch, (search.plan,)),
     WeightedSearches: lambda searches: (WeightedSearches, (searches.searches,)),

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import EvaluationError, RangeError
+from lftj.evaluation import on_codes
 from lftj.language import fixed_point
 from lftj.language.body import Assignment, Body
 from lftj.language.expressions import Evaluator, comparer, evaluator, variables_of
-from lftj.language.folding import fold
-from lftj.language.syntax import Atom, Comparison, Constant, Variable
+from lftj.language.syntax import Atom, Comparison, Variable
 from lftj.planning.lowered import Lowered
 from lftj.planning.lowering import lower
 from lftj.planning.planner import choose_order
@@ -32,9 +32,8 @@ from lftj.search.queries.plan import compile_plan
 from lftj.search.queries.search import batches
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
-from lftj.values.domain import NULL_CODE, viewless, without_views
+from lftj.values.domain import viewless, without_views
 from lftj.values.kinds import plain_array
-from lftj.values.operators import FLIPPED, ON_ARRAYS
 from lftj.values.row_values import RowValues
 from lftj.values.schema import Column, ColumnType, Schema
 
@@ -44,7 +43,6 @@ Rows = Mapping[str, np.ndarray]
 _Evaluated = Callable[[RowValues, int], pa.Array]
 """Rows, and their number, to the values of an expression."""
 
-_BOUNDS = ("<", "<=", ">", ">=", "=")
 _SAMPLE = 1 << 10
 _OFTEN = 4  # so often a value must occur, on average, for it to be worth while to look each up
 
@@ -70,7 +68,7 @@ class Finishing:
 
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
-        self._steps: list[_Assigning | _OnCodes | _Comparing] = []
+        self._steps: list[_Assigning | _Choosing | _OnCodes | _Comparing] = []
         self._types = {name: viewless(type_.arrow) for name, type_ in lowered.types.items()}
         for one in work_on_rows(lowered):
             self._steps.append(self._comparing(one) if isinstance(one, Comparison) else self._assigning(one))
@@ -79,43 +77,25 @@ class Finishing:
         """For an image (:mod:`maintenance.image`): the steps are functions, made anew of the body."""
         return Finishing, (self._lowered,)
 
-    def _assigning(self, assignment: Assignment) -> _Assigning:
+    def _assigning(self, assignment: Assignment) -> _Assigning | _Choosing:
         name, expression = assignment.variable, assignment.expression
+        chosen = None
+        if not assignment.each:
+            chosen = on_codes.chosen(expression, self._lowered.types[name], self._lowered.types)
+        if chosen is not None:
+            return _Choosing(name, chosen)
         wanted = None if assignment.each else self._types[name]
         exact = None if wanted is None else fixed_point.computed(expression, self._types, wanted)
         values = self._by_value(variables_of(expression), evaluator(expression, self._types, wanted))
         return _Assigning(name, exact, values, assignment.each)
 
     def _comparing(self, comparison: Comparison) -> _OnCodes | _Comparing:
-        on_codes = self._on_codes(comparison)
-        if on_codes is not None:
-            return on_codes
+        holds = on_codes.compared(comparison, self._lowered.types)
+        if holds is not None:
+            return _OnCodes(holds)
         exact = fixed_point.compared(comparison, self._types)
         values = self._by_value(compared_variables(comparison), comparer(comparison, self._types))
         return _Comparing(exact, values)
-
-    def _on_codes(self, comparison: Comparison) -> _OnCodes | None:
-        """Of a variable with a literal or with another variable, where codes are in order."""
-        left, right, operator = fold(comparison.left), fold(comparison.right), comparison.operator
-        if isinstance(left, Constant):
-            left, right, operator = right, left, FLIPPED.get(operator, operator)
-        if not isinstance(left, Variable) or comparison.tests_null or operator not in ON_ARRAYS:
-            return None
-        type_ = self._lowered.types[left.name]
-        if not type_.domain.ordered:
-            return None
-        if isinstance(right, Variable):
-            other = self._lowered.types[right.name]
-            equals_nothing = type_.nullable or other.nullable or type_.domain.name == "float"  # NULL, NaN
-            if equals_nothing or other.domain is not type_.domain:
-                return None
-            return _OnCodes((left.name, right.name), ON_ARRAYS[operator])
-        if not isinstance(right, Constant) or right.parameter is not None or operator not in _BOUNDS:
-            return None
-        low, high = type_.domain.interval(operator, right.value)
-        if type_.nullable:
-            low = max(low, NULL_CODE + 1)
-        return _OnCodes((left.name,), lambda codes: (codes >= low) & (codes <= high))
 
     def _by_value(self, variables: Sequence[Variable], values: Evaluator) -> _Evaluated:
         """Once for each value of the one variable that is read, if that has a dictionary and few values."""
@@ -153,7 +133,10 @@ class Finishing:
                 weights = self._assign(table, step, weights)
                 continue
             if isinstance(step, _OnCodes):
-                weights = _keep(table, step.holds(*(table[name] for name in step.names)), weights)
+                weights = _keep(table, step.holds(table), weights)
+                continue
+            if isinstance(step, _Choosing):
+                table.assign(step.name, step.codes(table))
                 continue
             holds = step.exact(table.numbers) if step.exact else None
             if holds is None:
@@ -209,11 +192,17 @@ class _Assigning(NamedTuple):
     each: bool
 
 
-class _OnCodes(NamedTuple):
-    """``holds``: of the variables' codes, which rows pass."""
+class _Choosing(NamedTuple):
+    """``codes``: those of the variable."""
 
-    names: tuple[str, ...]
-    holds: Callable[..., np.ndarray]
+    name: str
+    codes: on_codes.OnCodes
+
+
+class _OnCodes(NamedTuple):
+    """``holds``: of the rows' codes, which rows pass."""
+
+    holds: on_codes.OnCodes
 
 
 class _Comparing(NamedTuple):

@@ -134,6 +134,16 @@ def gives_null(expression: Expression, nullable: Collection[str]) -> bool:
     return knows and may_be_null(expression, nullable)
 
 
+def without_defaults(expression: Expression) -> Expression:
+    """What an expression gives: ``coalesce(x, null)`` is x."""
+    while isinstance(expression, Call) and expression.function == "coalesce":
+        first, *others = expression.arguments
+        if not all(isinstance(one, Constant) and one.value is NULL for one in others):
+            break
+        expression = first
+    return expression
+
+
 def _known(condition: Expression, outcome: bool) -> set[str]:
     """Variables that are not NULL where a condition holds, or does not."""
     if not isinstance(condition, Call):

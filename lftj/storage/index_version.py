@@ -9,7 +9,8 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
 1. A version never changes; versions share the base and the runs that they have
    in common.
 2. Base and runs add up to weight 0 or 1 for every tuple.
-3. All runs together have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``: the *limit*.
+3. All runs together have at most 1/``BASE_FRACTION`` of the base's tuples, or ``BASE_LEAST``, or of an index
+   that is shown rather than searched ``SHOWN_TIMES`` as many: the *limit*.
 4. ``memory`` describes the version to kernels (:mod:`lftj.storage.version_memory`) and stays
    valid as long as the version lives.
 5. A first run of more than 1/``SEARCHED_FRACTION`` of the limit is on its way into the base: it stays as
@@ -46,6 +47,7 @@ from lftj.storage.version_memory import base_fields
 
 BASE_FRACTION = 8
 BASE_LEAST = 4096
+SHOWN_TIMES = 4
 MERGED_LEAST = 4096
 SEARCHED_FRACTION = 16  # among 2 to 128: keeps triangles and degrees fastest, in hundreds and thousands
 SHOWN_FRACTION = 4
@@ -61,7 +63,7 @@ class DescribedBase:
     """
 
     def __init__(self, base: Trie, searched: bool) -> None:
-        self.limit = _limit(base)
+        self.limit = _limit(base, searched)
         self.searched = searched
         share = self.limit // (SEARCHED_FRACTION if searched else SHOWN_FRACTION)
         self.piece_rows = PIECE_ROWS if searched else max(PIECE_ROWS, SHOWN_PIECE_ROWS // base.n_levels)
@@ -112,6 +114,11 @@ class IndexVersion:
         return self._address
 
     @property
+    def searched(self) -> bool:
+        """Whether it is there to be searched at each change, and not to be shown."""
+        return self._described.searched
+
+    @property
     def levels(self) -> int:
         return self.base.n_levels
 
@@ -145,10 +152,10 @@ class IndexVersion:
         merge, limits = self._merge, self._described
         run_list = self._run_list.with_run(rows, weights, limits.awaited)
         if sum([run.n_tuples for run in run_list.runs]) > limits.limit:
-            return IndexVersion(merged(self.base, *added_runs(run_list.memory)), (), limits.searched)
+            return IndexVersion(merged(self.base, *added_runs(run_list.memory)), (), self.searched)
         base = None if merge is None else merge.advance(merge.pieces_for(len(weights), limits.piece_rows))
         if base is not None:
-            return IndexVersion(base, run_list.runs[1:], limits.searched)
+            return IndexVersion(base, run_list.runs[1:], self.searched)
         following = IndexVersion.__new__(IndexVersion)
         following._start(self.base, limits, run_list, merge)
         return following
@@ -157,7 +164,7 @@ class IndexVersion:
         """The same tuples in a base alone.  O(n), where there are runs."""
         if not self.runs:
             return self
-        return IndexVersion(merged(self.base, *added_runs(self.memory)), (), self._described.searched)
+        return IndexVersion(merged(self.base, *added_runs(self.memory)), (), self.searched)
 
     def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """What :meth:`advance` takes on trust (:mod:`lftj.process.debug`)."""
@@ -181,9 +188,9 @@ class IndexVersion:
         assert (net == 1).all(), "every tuple has weight 0 or 1"
 
 
-def _limit(base: Trie) -> int:
+def _limit(base: Trie, searched: bool) -> int:
     """Invariant 3's limit."""
-    return max(BASE_LEAST, base.n_tuples // BASE_FRACTION)
+    return max(BASE_LEAST * (1 if searched else SHOWN_TIMES), base.n_tuples // BASE_FRACTION)
 
 
 def base_columns(base: Trie) -> list[np.ndarray]:

@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 
 from indices.compiled import kernel, part
+from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.storage.net_weights import net_weights
 from lftj.storage.runs import IndexRun, RunList, Runs, added_runs, compare_rows
-from lftj.storage.seek import lower_bound, upper_bound
+from lftj.storage.seek import gallop, lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
 
@@ -227,25 +228,44 @@ def crossing(rows, before, after, least):
 
 
 @part
-def _prefix_range(rows, length, prefixes, row):
-    """The half-open range of a run's tuples that begin with ``prefixes[:, row]``.
+def _first_place(rows, length, prefixes, row, before):
+    """Where a run's tuples begin whose first key is that of a prefix, or would; 0 where prefixes have none.
 
-    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n).
+    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n), of which ``row`` is meant;
+    before: that place of the row before, if there is one: where they ascend it is galloped to from there.
     """
-    return _narrowed(rows, length, prefixes, row, 0, prefixes.shape[0], 0, length)
+    if prefixes.shape[0] == 0:
+        return np.int64(0)
+    column, key = rows[:length], prefixes[0, row]
+    if row > 0 and key >= prefixes[0, row - 1]:
+        return gallop(column, np.int64(before), np.int64(length), key)
+    return lower_bound(column, np.int64(0), np.int64(length), key)
 
 
 @part
 def _narrowed(rows, length, prefixes, row, first, last, start, end):
     """Of the tuples from ``start`` to before ``end``, which agree before the level ``first``, the range of
-    those that begin with ``prefixes[:last, row]``; where none does, its place.  Arguments as for that.
+    those that begin with ``prefixes[:last, row]``; where none does, its place.  Arguments as of
+    :func:`_first_place`.
     """
     start, end = np.int64(start), np.int64(end)
     for level in range(first, last):
         column = rows[level * length : (level + 1) * length]
         key = prefixes[level, row]
-        start, end = lower_bound(column, start, end, key), upper_bound(column, start, end, key)
+        start = lower_bound(column, start, end, key)
+        end = gallop(column, start, end, key + 1) if key < KEY_MAX else end
     return start, end
+
+
+@part
+def _narrowed_from(rows, length, prefixes, row, place, last):
+    """The same of all tuples; ``place``: what :func:`_first_place` says."""
+    start, end = np.int64(0), np.int64(length)
+    if last:
+        key = prefixes[0, row]
+        start = np.int64(place)
+        end = gallop(rows[:length], start, end, key + 1) if key < KEY_MAX else end
+    return _narrowed(rows, length, prefixes, row, 1, last, start, end)
 
 
 def ranges_between(
@@ -270,13 +290,15 @@ def _ranges_between(rows, length, begins, ends, behind, starts, stops):
     """See :func:`ranges_between`; starts, stops: int64 (n,), written."""
     last = begins.shape[0] - 1
     column = rows[last * length : (last + 1) * length]
+    place = np.int64(0)
     for row in range(begins.shape[1]):
-        start, end = _narrowed(rows, length, begins, row, 0, last, 0, length)
+        place = _first_place(rows, length, begins, row, place)
+        start, end = _narrowed_from(rows, length, begins, row, place, last)
         starts[row] = lower_bound(column, start, end, begins[last, row])
         if behind[row]:
             stops[row] = upper_bound(column, starts[row], end, ends[last, row])
         else:
-            stops[row] = lower_bound(column, starts[row], end, ends[last, row])
+            stops[row] = gallop(column, starts[row], end, ends[last, row])
 
 
 def prefix_ranges(rows: np.ndarray, length: int, prefixes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -296,9 +318,11 @@ def prefix_ranges(rows: np.ndarray, length: int, prefixes: np.ndarray) -> tuple[
 
 @kernel
 def _prefix_ranges(rows, length, prefixes, starts, ends):
-    """:func:`_prefix_range` of every prefix; starts, ends: int64 (n,), written."""
+    """See :func:`prefix_ranges`; starts, ends: int64 (n,), written."""
+    levels, place = prefixes.shape[0], np.int64(0)
     for row in range(prefixes.shape[1]):
-        starts[row], ends[row] = _prefix_range(rows, length, prefixes, row)
+        place = _first_place(rows, length, prefixes, row, place)
+        starts[row], ends[row] = _narrowed_from(rows, length, prefixes, row, place, levels)
 
 
 @kernel(makes_arrays=True)
@@ -307,13 +331,19 @@ def _neighbours(memory, prefixes, behind, n_within, n_away, of_prefixes, backwar
     first, index = first_run(memory.ctypes.data), index_at(memory.ctypes.data)
     levels, arity = prefixes.shape[0], index.levels
     at, stops = np.empty(index.runs, dtype=np.int64), np.empty(index.runs, dtype=np.int64)
+    places = np.zeros(index.runs, dtype=np.int64)
     step = -1 if backwards else 1
     for row in range(prefixes.shape[1]):
         for number in range(index.runs):
             run = run_at(first + number * RUN)
             rows = view(run.rows, arity * run.length)
-            start, end = _narrowed(rows, run.length, prefixes, row, 0, n_within, 0, run.length)
-            below, above = _narrowed(rows, run.length, prefixes, row, n_within, levels, start, end)
+            first_place = _first_place(rows, run.length, prefixes, row, places[number])
+            places[number] = first_place
+            start, end = _narrowed_from(rows, run.length, prefixes, row, first_place, n_within)
+            if n_within:
+                below, above = _narrowed(rows, run.length, prefixes, row, n_within, levels, start, end)
+            else:
+                below, above = _narrowed_from(rows, run.length, prefixes, row, first_place, levels)
             place = above if behind[row] else below
             at[number], stops[number] = (place - 1, start - 1) if backwards else (place, end)
         passed = np.int64(0)

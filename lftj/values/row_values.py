@@ -142,12 +142,15 @@ class RowValues(Mapping[str, np.ndarray]):
         self._arrays = {}
         self._columns = {}
 
-    def assign(self, name: str, values: pa.Array | Numbers) -> None:
-        """Give a variable values of its type.  Raises RangeError for one that has no code."""
+    def assign(self, name: str, values: pa.Array | Numbers | np.ndarray) -> None:
+        """Give a variable values of its type, or their codes.  Raises RangeError for one that has no code."""
         type_ = self.types[name]
         self._names[name] = None
         if isinstance(values, Numbers):
             self._numbers[name] = values
+            return
+        if isinstance(values, np.ndarray):
+            self._codes[name] = values
             return
         self._arrays[name] = values
         self._codes[name] = type_.encode(values)

@@ -31,6 +31,8 @@ class Accumulator(Staged, ABC):
     def stage(self, rows: GroupRows) -> np.ndarray:
         """The new value code of each group, any code where the count is 0; nothing is published.
 
+        Of several aggregates: int64 (groups, aggregates).
+
         Raises :class:`~lftj.errors.RangeError` for a value that its type does not hold; then nothing
         is staged.
         """

@@ -94,6 +94,14 @@ class Opened(NamedTuple):
     n_assignments: int
 
 
+class Made(NamedTuple):
+    """Which accumulator makes an aggregate's value, that of some number, and under which of its filters."""
+
+    accumulator: int
+    number: int = 0
+    filter: int = 0
+
+
 class GroupTable(Staged):
     """Groups under changes: of each the number of its assignments, and what was published last."""
 
@@ -195,18 +203,18 @@ class GroupTable(Staged):
         return [*found[:-1], *values], found[-1], signs
 
     def _amounts(
-        self, number: int, head: CheckedHead, columns: Columns, times: np.ndarray, weights: np.ndarray
+        self, made: Made, head: CheckedHead, columns: Columns, times: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
         """By how much signed rows, of keys and arguments, change the value of an aggregate, that of a head.
 
         Raises RangeError where a value may not fit 64 bits on the way.
         """
-        accumulator = self._accumulators[number]
+        accumulator, number = self._accumulators[made.accumulator], made.number
         if accumulator is None:
             return weights
         if isinstance(accumulator, DistinctCounts):
             slots = self._slots_of(columns[: self._n_keys], len(times))
-            return accumulator.crossings(slots, columns[self._n_keys :], times, weights)
+            return accumulator.crossings(slots, columns[self._n_keys :], times, weights, made.filter)
         published = np.atleast_2d(self._values.T)[number]
         largest = float(np.abs(published.astype(np.float64)).max(initial=0.0))
         amounts = np.abs(columns[-1].astype(np.float64)) * np.abs(weights.astype(np.float64))
@@ -399,7 +407,7 @@ class GroupedAggregate(GroupTable):
         where a value may not fit 64 bits on the way.
         """
         self._guard(weights, self._head)
-        amounts = self._amounts(0, self._head, columns, times, weights)
+        amounts = self._amounts(Made(0), self._head, columns, times, weights)
         return self._timed(columns[: self._n_keys], times, weights, [amounts])
 
 

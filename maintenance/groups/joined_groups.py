@@ -5,31 +5,38 @@
 As :class:`~maintenance.groups.grouped.GroupedAggregate`, of several aggregates: groups are found once for all
 of them, and their values stand in no relation but that of the head that joins them.
 
-Cost: a sort of the m signed rows and one for each aggregate but ``count``, O(m), and what the accumulators
+Counts of one distinct value under several filters are made together, by one
+:class:`~maintenance.groups.distinct_counts.DistinctCounts`.
+
+Cost: a sort of the m signed rows and one for each accumulator, O(m), and what the accumulators
 take.  Memory: 8 bytes per slot, and 8 for each aggregate, beside the
 :class:`~lftj.storage.row_table.RowTable` and the accumulators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from indices.compiled import kernel
+from lftj.process import debug
 from lftj.storage.signed_rows import Columns, net_rows, row_order, table_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.distinct_counts import DistinctCounts
-from maintenance.groups.grouped import GroupTable, Opened, Step, timed_refusal_of
+from maintenance.groups.grouped import GroupTable, Made, Opened, Step, timed_refusal_of
 from maintenance.groups.shared_scans import Sharer
+
+_MOST_FILTERS = 32
+"""Of one value: their number is packed with a row."""
 
 
 class _Part(NamedTuple):
-    """What an aggregate gets of a step."""
+    """What the accumulator of some aggregates gets of a step."""
 
-    number: int
+    numbers: tuple[int, ...]
     accumulator: Accumulator
     rows: GroupRows
     groups: np.ndarray  # those of the step that it has rows of
@@ -39,11 +46,21 @@ class JoinedGroups(GroupTable):
     """The groups of heads that aggregate the same rows by the same keys."""
 
     def __init__(
-        self, sharers: Sequence[Sharer], accumulators: Sequence[Accumulator | None], places: Sequence[int]
+        self,
+        sharers: Sequence[Sharer],
+        accumulator: Callable[[Sharer], Accumulator | None],
+        places: Sequence[int],
     ) -> None:
-        """``accumulators``: of the sharers, new.  ``places``: of the columns of what comes out, the number of
-        a key, or behind those of all keys that of an aggregate."""
+        """``accumulator``: makes that of a sharer.  ``places``: of the columns of what comes out, the number
+        of a key, or behind those of all keys that of an aggregate."""
         self._names = sharers[0].groups
+        self._numbers = _made_together(sharers)
+        accumulators = [
+            DistinctCounts(sharers[first].head, sharers[first].rule.bodies[0].types, 1 + len(others))
+            if others
+            else accumulator(sharers[first])
+            for first, *others in self._numbers
+        ]
         super().__init__(len(self._names), accumulators, np.zeros((0, len(sharers)), np.int64))
         self.sharers = tuple(sharers)
         self._places = np.array(places, np.int64)
@@ -64,9 +81,8 @@ class JoinedGroups(GroupTable):
             values = self._values[groups.slots]
             self._count(values, groups.after)
             for part in parts:
-                found = part.accumulator.stage(part.rows)
-                self._claim(part.number, found)
-                values[part.groups, part.number] = found
+                found = self._claimed(part.numbers, part.accumulator.stage(part.rows))
+                values[part.groups[:, np.newaxis], part.numbers] = found
         except BaseException:
             self.drop()
             raise
@@ -96,10 +112,10 @@ class JoinedGroups(GroupTable):
         values = np.empty((len(slots), len(self.sharers)), np.int64)
         self._count(values, counts)
         try:
-            for number, accumulator in enumerate(self._accumulators):
+            for numbers, accumulator in zip(self._numbers, self._accumulators, strict=True):
                 if accumulator is not None and len(slots):
-                    values[:, number] = accumulator.values(keys, slots, counts)
-                    self._claim(number, values[:, number])
+                    found = accumulator.values(keys, slots, counts)
+                    values[:, numbers] = self._claimed(numbers, found)
         except BaseException:
             self.drop()
             raise
@@ -121,33 +137,44 @@ class JoinedGroups(GroupTable):
     def _parts(
         self, rows: Mapping[str, np.ndarray], weights: np.ndarray, groups: Opened, group_of: np.ndarray
     ) -> Iterator[_Part]:
-        for number, (sharer, accumulator) in enumerate(zip(self.sharers, self._accumulators, strict=True)):
+        for numbers, accumulator in zip(self._numbers, self._accumulators, strict=True):
             if accumulator is None:
                 continue
-            columns, are_unscaled = sharer.columns(rows)
+            found = [self.sharers[number].columns(rows) for number in numbers]
+            columns, are_unscaled = found[0]
             read, their_weights = [group_of, *columns[self._n_keys :]], weights
             if isinstance(accumulator, DistinctCounts):  # the values of others change with the rows
-                known = accumulator.known(read[1:], len(weights))
+                if len(numbers) > 1:
+                    read[1:] = _filtered(accumulator, [columns[-1] for columns, _ in found])
+                    known = read[-1] != 0
+                else:
+                    known = accumulator.known(read[1:], len(weights))
                 if not known.all():
                     read, their_weights = [column[known] for column in read], weights[known]
             net, net_weights = net_rows(read, their_weights)
             if not len(net_weights):
                 continue
             (some,), offsets = group_boundaries(net, 1)
-            found = GroupRows(
+            its_rows = GroupRows(
                 groups.keys.take(some, axis=1), groups.slots[some], groups.after[some], offsets, net[1:],
                 net_weights, self._table.n_rows, are_unscaled,
             )  # fmt: skip
-            yield _Part(number, accumulator, found, some)
+            yield _Part(numbers, accumulator, its_rows, some)
 
     def _count(self, values: np.ndarray, counts: np.ndarray) -> None:
-        for number, accumulator in enumerate(self._accumulators):
+        for (first, *_), accumulator in zip(self._numbers, self._accumulators, strict=True):
             if accumulator is None:
-                values[:, number] = counts
+                values[:, first] = counts
 
-    def _claim(self, number: int, codes: np.ndarray) -> None:
-        """Raises RangeError for a code that is that of NULL."""
-        self.sharers[number].head.schema.columns[-1].type.domain.claim(codes)
+    def _claimed(self, numbers: tuple[int, ...], found: np.ndarray) -> np.ndarray:
+        """What an accumulator gives for some aggregates: int64 (groups, aggregates).
+
+        Raises RangeError for a code that is that of NULL.
+        """
+        found = found.reshape(len(found), len(numbers))
+        for number, codes in zip(numbers, found.T, strict=True):
+            self.sharers[number].head.schema.columns[-1].type.domain.claim(codes)
+        return found
 
     def _sorted(self, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._in_order or not len(weights):
@@ -158,8 +185,9 @@ class JoinedGroups(GroupTable):
     @property
     def timed_refusal(self) -> str | None:
         """Why :meth:`timed_step` can't be had, if so."""
-        pairs = zip(self.sharers, self._accumulators, strict=True)
-        return next(filter(None, (timed_refusal_of(sharer.head, one) for sharer, one in pairs)), None)
+        pairs = zip(self._numbers, self._accumulators, strict=True)
+        refusals = (timed_refusal_of(self.sharers[first].head, one) for (first, *_), one in pairs)
+        return next(filter(None, refusals), None)
 
     def timed_step(
         self, rows: Mapping[str, np.ndarray], times: np.ndarray, weights: np.ndarray
@@ -169,13 +197,44 @@ class JoinedGroups(GroupTable):
         Nothing is staged.  Raises RangeError where a value may not fit 64 bits on the way.
         """
         self._guard(weights, self.sharers[0].head)
+        made = {
+            number: Made(accumulator, number, nth)
+            for accumulator, numbers in enumerate(self._numbers)
+            for nth, number in enumerate(numbers)
+        }
         amounts = [
-            self._amounts(number, sharer.head, [rows[name] for name in sharer.names], times, weights)
+            self._amounts(made[number], sharer.head, [rows[name] for name in sharer.names], times, weights)
             for number, sharer in enumerate(self.sharers)
         ]
         keys: Columns = [rows[name] for name in self._names]
         columns, times, signs = self._timed(keys, times, weights, amounts)
         return [columns[place] for place in self._places], times, signs
+
+
+def _made_together(sharers: Sequence[Sharer]) -> list[tuple[int, ...]]:
+    """The numbers of sharers, those together that count one value under several filters."""
+    found: list[tuple[int, ...]] = []
+    open_: dict[str, int] = {}  # by value, where those that count it stand
+    for number, sharer in enumerate(sharers):
+        place = open_.get(sharer.value) if sharer.value else None
+        if place is None or len(found[place]) == _MOST_FILTERS:
+            open_[sharer.value] = len(found)
+            found.append((number,))
+        else:
+            found[place] = (*found[place], number)
+    return found
+
+
+def _filtered(counts: DistinctCounts, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """A value of each row, and the filters that it passes: those whose column has it and not NULL."""
+    values, passed = columns[0], np.zeros(len(columns[0]), np.int64)
+    for number, column in enumerate(columns):
+        known = counts.known([column], len(column))
+        assert not debug.enabled or (values[known & (passed != 0)] == column[known & (passed != 0)]).all()
+        if number:
+            values = np.where(known, column, values)
+        passed |= known.astype(np.int64) << number
+    return values, passed
 
 
 @kernel(makes_arrays=True)

@@ -26,9 +26,10 @@ import numpy as np
 from lftj.aggregates.sum_values import decimal_scale
 from lftj.aggregates.whole import argument_names
 from lftj.language.body import CheckedHead, CheckedRule
-from lftj.language.syntax import Aggregate, Constant
+from lftj.language.conditionals import without_defaults
+from lftj.language.syntax import Aggregate, Call, Constant, Variable
 from lftj.storage.signed_rows import Columns
-from lftj.values.names import VARIANCES
+from lftj.values.names import DISTINCT_COUNT, VARIANCES
 from lftj.values.row_values import RowValues
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.grouped import accumulator_for
@@ -52,6 +53,8 @@ class Sharer:
         self.arguments = tuple(names[name] for name in argument_names(head.value))
         self.names = (*self.groups, *self.arguments)
         """What the head reads of the rows."""
+        self.value = names.get(_filtered_value(rule, self.call), "")
+        """The variable that a counted one is where it is not NULL; empty where there is no such one."""
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
         self._scale: int | None = None  # of the decimals that are added up
         if head.value.function in ("sum", "avg", *VARIANCES):
@@ -66,6 +69,22 @@ class Sharer:
             if numbers is not None and numbers.scale == self._scale:
                 return [*(rows[name] for name in self.groups), numbers.values], True
         return [rows[name] for name in self.names], False
+
+
+def _filtered_value(rule: CheckedRule, call: Aggregate) -> str:
+    """The v of ``count(distinct v)`` and of ``count(distinct v if ...)``; empty of other aggregates."""
+    names = argument_names(call)
+    if call.function != DISTINCT_COUNT or len(names) != 1 or len(rule.bodies) != 1:
+        return ""
+    (body,), (name,) = rule.bodies, names
+    for assignment in body.assignments:
+        of = without_defaults(assignment.expression)
+        if assignment.variable != name or assignment.each or not isinstance(of, Call):
+            continue
+        is_filtered = of.function == "if" and len(of.arguments) == 2
+        if is_filtered and isinstance(value := of.arguments[1], Variable):
+            return value.name if body.types[value.name].domain is body.types[name].domain else name
+    return name
 
 
 class SharedScans(Staged):

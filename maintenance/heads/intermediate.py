@@ -127,7 +127,7 @@ class Intermediate(Staged):
             if sharer not in beside
         }
         self._joined = {
-            rule: JoinedGroups(join.sharers, list(map(self._scans.accumulator, join.sharers)), join.places)
+            rule: JoinedGroups(join.sharers, self._scans.accumulator, join.places)
             for rule, join in joins.items()
         }
         self._counts: dict[Projected, Weighted] = {}  # how often each tuple is found, of a build

@@ -1583,10 +1583,24 @@ FAULTS = (
     ),
     Fault(
         "the least number is no value on the rows",
-        "lftj/evaluation/finishing.py",
-        "        if type_.nullable:",
-        "        if True:",
+        "lftj/evaluation/on_codes.py",
+        "    if type_.nullable:\n        low",
+        "    if True:\n        low",
         ("evaluation/test_nulls.py",),
+    ),
+    Fault(
+        "a choice on codes takes either of two conditions",
+        "lftj/evaluation/on_codes.py",
+        'np.logical_and if condition.function == "and" else np.logical_or',
+        "np.logical_or",
+        ("evaluation/test_conditionals.py",),
+    ),
+    Fault(
+        "a distinct value passes all filters or none",
+        "maintenance/groups/distinct_counts.py",
+        "weights[row] * (passed[row] >> filter_ & 1)",
+        "weights[row]",
+        ("maintenance/groups/test_distinct_counts.py",),
     ),
     # -- single changes ------------------------------------------------------------------------
     Fault(

@@ -316,15 +316,15 @@ def test_a_merge_of_many_levels_is_complete_before_the_runs_are_at_the_limit(
     levels: int, searched: bool
 ) -> None:
     """As many pieces come with a change as it takes: each level is copied, and the limit is small."""
-    keys = np.arange(34_200)
+    keys, n_changes = np.arange(34_200), 10_000 * (1 if searched else index_version.SHOWN_TIMES)
     index = IndexVersion(Trie.from_sorted([keys * 10] * levels), (), searched)
     bases = {id(index.base): index.base}
     with mock.patch.object(index_version, "merged", side_effect=AssertionError):
-        for first in range(0, 10_000, 100):
+        for first in range(0, n_changes, 100):
             came = np.arange(first, first + 100) * 30 + 1
             index = index.advance(np.array([came] * levels), np.ones(100, np.int64))
             bases[id(index.base)] = index.base
-    assert len(bases) > 2 and index.n_tuples == 44_200
+    assert len(bases) > 2 and index.n_tuples == 34_200 + n_changes
 
 
 LARGE = partial(pytest.param, marks=pytest.mark.compiled)
@@ -334,6 +334,7 @@ LARGE = partial(pytest.param, marks=pytest.mark.compiled)
     ("n_rows", "searched", "awaited"),
     [
         (1_000, True, 1024),
+        (1_000, False, 4096),
         LARGE(40_000, True, 1250),
         LARGE(400_000, True, 4096),
         LARGE(800_000, True, 6250),

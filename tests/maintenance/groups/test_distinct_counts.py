@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lftj.language.body import Body, CheckedHead, CheckedRule
-from lftj.language.syntax import Aggregate, Variable
+from lftj.language.body import Assignment, Body, CheckedHead, CheckedRule
+from lftj.language.syntax import Aggregate, Call, Constant, Variable
 from lftj.values.domains import Domains
 from lftj.values.names import DISTINCT_COUNT
 from lftj.values.schema import Column, ColumnType, Schema
@@ -43,9 +43,13 @@ CALLS = {
     "distinct v": (DISTINCT_COUNT, ("v",)),
     "distinct s": (DISTINCT_COUNT, ("s",)),
     "distinct v, s": (DISTINCT_COUNT, ("v", "s")),
+    "distinct v if k < 2": (DISTINCT_COUNT, ("v if k < 2",)),
+    "distinct v if k > 0": (DISTINCT_COUNT, ("v if k > 0",)),
     "sum": ("sum", ("k",)),
     "min": ("min", ("k",)),
 }
+FILTERS = {"v if k < 2": ("<", 2), "v if k > 0": (">", 0)}
+"""Variables that are v in the rows whose key is below, or above, a number; in the others NULL."""
 
 
 class Kept:
@@ -57,6 +61,7 @@ class Kept:
         self.types = {
             name: ColumnType(domains.of(arrow), arrow, name != "k") for name, arrow in arrows.items()
         }
+        self.types |= dict.fromkeys(FILTERS, self.types["v"])
         for name in ("v", "s"):
             self.types[name].domain.encode_nullable(pa.array([None], arrows[name]))
         self.keys = tuple(keys)
@@ -66,7 +71,11 @@ class Kept:
         columns = [Column(name, self.types["k"]) for name in (*self.keys, "n")]
         value = Aggregate(function, tuple(map(Variable, arguments)))
         head = CheckedHead("h", self.keys, value, Schema(tuple(columns), True), (0, 0))
-        rule = CheckedRule((head,), (Body((), (), (), (), self.types),), "", (0, 0))
+        filtered = []
+        for name, (sign, bound) in FILTERS.items():
+            condition = Call(sign, (Variable("k"), Constant(bound)))
+            filtered.append(Assignment(name, Call("if", (condition, Variable("v")))))
+        rule = CheckedRule((head,), (Body((), (), (), tuple(filtered), self.types),), "", (0, 0))
         return Sharer(rule, head, {name: name for name in self.types})
 
     def groups(self, call: str) -> GroupedAggregate:
@@ -77,18 +86,29 @@ class Kept:
         sharers = [self.sharer(call) for call in calls]
         scans, n_keys = SharedScans(sharers), len(self.keys)
         places = [*range(n_keys + len(calls))]
-        return scans, JoinedGroups(sharers, [scans.accumulator(one) for one in sharers], places)
+        return scans, JoinedGroups(sharers, scans.accumulator, places)
 
     def codes(self, rows: Sequence[Row]) -> dict[str, np.ndarray]:
-        columns = zip(self.types.items(), zip(*rows, strict=True) if rows else ((), (), ()), strict=True)
-        return {name: type_.encode(pa.array(list(values), type_.arrow)) for (name, type_), values in columns}
+        columns = {name: [row[name] for row in map(named, rows)] for name in self.types}
+        return {
+            name: self.types[name].encode(pa.array(of, self.types[name].arrow))
+            for name, of in columns.items()
+        }
+
+
+def named(row: Row) -> dict[str, Any]:
+    """The values of all variables in a row."""
+    k, v, s = row
+    passes = {"<": k.__lt__, ">": k.__gt__}
+    filtered = {name: v if passes[sign](bound) else None for name, (sign, bound) in FILTERS.items()}
+    return {"k": k, "v": v, "s": s, **filtered}
 
 
 def expected(call: str, rows: Counter[Row], keys: Sequence[str]) -> dict[tuple[int, ...], int]:
     """The value of each group, by set and by list."""
     groups: dict[tuple[int, ...], list[dict[str, Any]]] = {}
-    for k, v, s in rows.elements():
-        groups.setdefault((k,)[: len(keys)], []).append({"k": k, "v": v, "s": s})
+    for row in rows.elements():
+        groups.setdefault(row[: len(keys)], []).append(named(row))
     function, arguments = CALLS[call]
     found = {}
     for key, own in groups.items():
@@ -160,7 +180,7 @@ def test_counts_are_those_of_sets(
 
 
 @given(
-    st.lists(st.sampled_from(sorted(CALLS)), min_size=2, max_size=4, unique=True),
+    st.lists(st.sampled_from(sorted(CALLS)), min_size=2, max_size=5, unique=True),
     STEPS,
     st.sampled_from([("k",), ()]),
 )
@@ -191,7 +211,7 @@ def test_aggregates_side_by_side(
 
 @given(st.lists(st.lists(ROWS, max_size=5), max_size=4), st.sampled_from([("k",), ()]))
 def test_pieces_give_what_one_step_gives(pieces: list[list[Row]], keys: tuple[str, ...]) -> None:
-    calls, kept = ["count", "distinct v", "distinct v, s", "min"], Kept(keys)
+    calls, kept = ["count", "distinct v", "distinct v, s", "distinct v if k < 2", "min"], Kept(keys)
     (scans, built), rows = kept.joined(calls), Counter(itertools.chain(*pieces))
     for piece in pieces:
         codes, ones = kept.codes(piece), np.ones(len(piece), np.int64)
@@ -205,7 +225,11 @@ def test_pieces_give_what_one_step_gives(pieces: list[list[Row]], keys: tuple[st
 
 @given(st.lists(st.lists(ROWS, max_size=5), max_size=5), st.lists(ROWS, max_size=6), st.booleans())
 def test_a_batch_gives_what_its_steps_give(steps: list[list[Row]], before: list[Row], alone: bool) -> None:
-    calls = ["distinct v, s"] if alone else ["count", "distinct v", "distinct v, s", "sum"]
+    calls = (
+        ["distinct v, s"]
+        if alone
+        else ["count", "distinct v if k > 0", "distinct v, s", "distinct v if k < 2", "sum"]
+    )
     kept, rows = Kept(), Counter(before)
     groups: GroupTable = kept.groups(calls[0]) if alone else kept.joined(calls)[1]
 
@@ -234,6 +258,16 @@ def test_a_batch_gives_what_its_steps_give(steps: list[list[Row]], before: list[
     rows_found = zip(*(column.tolist() for column in found), strict=True)
     assert sorted(zip(when.tolist(), rows_found, signs.tolist(), strict=True)) == sorted(wanted)
     groups.check_invariants()
+
+
+def test_filtered_counts_of_a_value_have_one_table() -> None:
+    calls = ["distinct v if k > 0", "count", "distinct s", "distinct v", "distinct v if k < 2"]
+    _, groups = Kept(()).joined(calls)
+    assert [type(one) for one in groups.parts] == [DistinctCounts, DistinctCounts]
+    kept = Kept(())
+    rows = [(0, 5, "a"), (1, 5, "a"), (1, 6, None), (2, None, "b")]
+    change = groups.stage(kept.codes(rows), np.ones(4, np.int64))
+    assert follow({}, change, 0) == {(): (2, 4, 2, 2, 2)}
 
 
 def test_values_that_went_are_forgotten() -> None:
