@@ -21,7 +21,7 @@ from lftj.storage.net_weights import surgeries
 from lftj.storage.runs import C_AT, CURSOR_FIELDS, NEVER, _flat_run, _narrowed, add_up
 from lftj.storage.signed_rows import _net
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at
-from maintenance.machine.records import DONE, FULL, LEFT, layered_at, relation_at
+from maintenance.machine.records import DONE, FULL, layered_at, relation_at
 from maintenance.strategies.surgery import _branches_of
 
 
@@ -78,7 +78,7 @@ def changed_rows(relation, order, levels, equal, n_equal):
 
 @part(makes_arrays=True)
 def added(older, n_older, younger, n_younger, levels, out, room):
-    """Add two runs up into ``out``, which has room for so many tuples; how many are left, or -1.
+    """Add two runs up into ``out``; how many tuples are left, which are written where there is room for them.
 
     older, younger: flat arrays; out: the address of one.
     """
@@ -89,7 +89,7 @@ def added(older, n_older, younger, n_younger, levels, out, room):
     add_up(older, n_older, younger, n_younger, levels, cursor, NEVER, most, flat)
     n = cursor[C_AT]
     if n > room:
-        return np.int64(-1)
+        return n
     narrow, written = _narrowed(flat, levels, most, n), view(out, (levels + 1) * n + 1)
     for place in range(len(narrow)):
         written[place] = narrow[place]
@@ -119,8 +119,9 @@ def step_index(where):
         few, n_few, other = index.few_a, index.n_few_a, index.few_b
     held = run_of(few, n_few, index.levels)
     n = added(held, n_few, flat, np.int64(len(weights)), index.levels, other, index.few_room)
-    if n < 0:
-        return FULL if n_few + index.n_many > 0 else LEFT
+    if n > index.few_room:
+        index.asked_few = n
+        return FULL
     if index.is_b:
         index.n_few_a = n
     else:
@@ -141,7 +142,8 @@ def publish_index(where):
     older, spare = (index.many_b, index.many_a) if index.many_is_b else (index.many_a, index.many_b)
     many, latest = run_of(older, index.n_many, index.levels), run_of(few, n_few, index.levels)
     n = added(many, index.n_many, latest, n_few, index.levels, spare, index.many_room)
-    if n < 0:
+    if n > index.many_room:
+        index.asked_many = n
         return False
     index.many_is_b, index.n_many = 1 - index.many_is_b, n
     index.n_few_a = index.n_few_b = 0

@@ -296,6 +296,8 @@ class Machine:
                 if status in (FULL, ROOM):
                     self.fold(host)
                     status = self._run(host, transaction, program) if self._bind(host) else LEFT
+                    while status == FULL and program.wants_room and self._bind(host):
+                        status = self._run(host, transaction, program)
             if status not in (DONE, TO_FOLD):
                 transaction.piece = None
                 return False

@@ -6,7 +6,7 @@ Invariants
    that came since.
 2. All addresses are of arrays that it keeps, or that the heads keep and do not replace while it is bound.
 
-Memory: `Sizes.layer_bytes` for each index of a relation that may change, `Sizes.rows` rows of each of these
+Memory: up to `Sizes.layer_bytes` for each index of a relation that may change, `Sizes.rows` rows of each of these
 relations.
 """
 
@@ -442,6 +442,11 @@ class MachineProgram:
         self.header[COMMITS] = self.header[TAKEN] = 0
         self.new_log()
         return True
+
+    @property
+    def wants_room(self) -> bool:
+        """Whether an index will have more room when it is bound again."""
+        return any(layers.wants_room for layers in self._every_layer)
 
     @property
     def entry(self) -> EntryForm:

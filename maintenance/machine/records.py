@@ -112,11 +112,13 @@ class Layered(Record):
     n_few_a: int
     n_few_b: int
     few_room: int
+    asked_few: int  # tuples that it had no room for
     spilled: int  # more tuples of few go into many
     many_a: int
     many_b: int
     n_many: int
     many_room: int
+    asked_many: int
     many_is_b: int
     is_b: int  # which is published
     next_is_b: int  # which will be

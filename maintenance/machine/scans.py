@@ -141,9 +141,9 @@ class Scans:
         """Let the head know what came since; any number of times."""
         scan, layers = self._scan, self._layers
         added = layers.added()
-        if added is None:
+        if added is None and scan._support.kept is self._support:
             return
-        support = self._support.added(*added)[0]
+        support = self._support if added is None else self._support.added(*added)[0]
         scan._support.kept, scan._tree, scan._undo = support, None, []
         if self._amounts is not None:
             self._amounts.fold(support)

@@ -24,14 +24,15 @@ from maintenance.machine.records import GROUP, Group, Layered
 class Sizes:
     """How much the machine has room for.
 
-    ``rows``: of a change of one relation; ``layer_bytes``: of an index's layers; ``spilled``: tuples of few,
-    more of which go into many; ``budget``: operations of a rule's terms; ``log``: items; ``taken``:
-    operations, more of which are told to the accounts of `auto`.  ``few``, ``many``: tuples, instead of what
-    the bytes are enough for.
+    ``rows``: of a change of one relation; ``layer_bytes``: of an index's layers; ``first``: tuples that few
+    and many have room for in the beginning; ``spilled``: tuples of few, more of which go into many;
+    ``budget``: operations of a rule's terms; ``log``: items; ``taken``: operations, more of which are told to
+    the accounts of `auto`.  ``few``, ``many``: tuples, instead of what the bytes are enough for.
     """
 
     rows: int = 2048
     layer_bytes: int = 400_000
+    first: int = 256
     spilled: int = 64
     budget: int = 1 << 18
     log: int = 1 << 16
@@ -52,9 +53,15 @@ class Sizes:
 
 SIZES = Sizes()
 
+GROWTH = 4
+"""Times what was asked for: room is made for so much."""
+
 
 class Layers:
-    """An index in layers: its record, and the arrays that this has addresses of."""
+    """An index in layers: its record, and the arrays that this has addresses of.
+
+    These have room for a few tuples, and for more when it is bound again where there was too little.
+    """
 
     def __init__(
         self, key: IndexKey, levels: int, relation: int, sizes: Sizes, keep: list[np.ndarray]
@@ -70,17 +77,24 @@ class Layers:
         its = self.record
         its.levels, its.relation = levels, relation
         its.order, its.equal, its.n_equal = address(order), address(pairs), len(key[1])
-        its.few_room, its.many_room = sizes.few_room(levels), sizes.many_room(levels)
-        its.spilled = min(sizes.spilled, its.few_room)
-        rooms = (its.few_room, its.few_room, its.many_room, its.many_room) if self.changes else (0, 0, 0, 0)
-        self.buffers = [np.zeros((levels + 1) * room + 1, np.int64) for room in rooms]
-        its.few_a, its.few_b, its.many_a, its.many_b = map(address, self.buffers)
+        self._most = (sizes.few_room(levels), sizes.many_room(levels)) if self.changes else (0, 0)
+        self.buffers: list[np.ndarray] = []
+        self._make_room(*(min(sizes.first, most) for most in self._most))
+        its.spilled = min(sizes.spilled, sizes.few_room(levels))
         self.memories: tuple[np.ndarray, np.ndarray] | None = None
         self.version: object = None
 
     def bind(self, memory: np.ndarray, version: object) -> None:
         """Begin anew over the memory of a version, which is kept alive."""
         its = self.record
+        if self.wants_room:
+            rooms, asked = (its.few_room, its.many_room), (its.asked_few, its.asked_many)
+            self._make_room(
+                *(
+                    room if n <= room else min(most, GROWTH * n)
+                    for room, n, most in zip(rooms, asked, self._most, strict=True)
+                )
+            )
         its.runs = int(Index.view(memory).runs)
         one = np.concatenate([memory, np.zeros(2 * Run.LENGTH, np.int64)])
         two = one.copy() if self.changes else one
@@ -89,6 +103,19 @@ class Layers:
         for buffer in self.buffers:
             buffer[0] = 0
         self.memories, self.version = (one, two), version
+
+    @property
+    def wants_room(self) -> bool:
+        """Whether tuples had no room for which there may be some."""
+        its, (few, many) = self.record, self._most
+        return its.few_room < min(its.asked_few, few) or its.many_room < min(its.asked_many, many)
+
+    def _make_room(self, few: int, many: int) -> None:
+        """Have empty arrays for so many tuples."""
+        its = self.record
+        its.few_room, its.many_room, its.asked_few, its.asked_many = few, many, 0, 0
+        self.buffers = [np.zeros((self.levels + 1) * room + 1, np.int64) for room in (few, few, many, many)]
+        its.few_a, its.few_b, its.many_a, its.many_b = map(address, self.buffers)
 
     def added_to_relation(self) -> tuple[Columns, np.ndarray] | None:
         """The same as a change of the relation: sorted by its columns."""

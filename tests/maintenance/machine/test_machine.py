@@ -353,6 +353,24 @@ def test_groups_find_room() -> None:
     ws.check_invariants()
 
 
+def test_layers_begin_small_and_grow_to_their_bound() -> None:
+    ws = made("deg[a] = count() <- e(a, _). two(a, c) <- e(a, b), e(b, c).", Sizes(first=8))
+    insert(ws, (0, 1))
+    small = ws.stats.memory_bytes["single changes"]
+    assert sum(insert(ws, (i, i % 7), (i, -i)).stats.fast for i in range(2, 1200)) > 1150
+    with ws.transaction() as tx:  # three times, for each index, more than there is room for
+        for part in range(4):
+            tx.insert("e", [(100 * part + i, 5000 + i) for i in range(60)])
+    assert tx.stats.fast == 1
+    grown = ws.stats.memory_bytes["single changes"]
+    layers = of(ws)._program._every_layer
+    assert small + 50_000 < grown
+    assert all(sum(b.nbytes for b in its.buffers) <= Sizes().layer_bytes + 32 for its in layers)
+    assert {its.record.many_room for its in layers if its.changes} != {8}
+    ws.verify()
+    ws.check_invariants()
+
+
 def test_what_is_gone_is_held_by_nobody() -> None:
     """A state that another followed the general way, and the workspace: nothing waits to be collected."""
     ws = made()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -75,11 +76,16 @@ def both_of(
     return both
 
 
+def commit(ws: Workspace, change: str, name: str, rows: list[tuple[Any, ...]]) -> Any:
+    with ws.transaction() as tx:
+        getattr(tx, change)(name, rows)
+    return tx
+
+
 def outcome(ws: Workspace, change: str, name: str, rows: list[tuple[Any, ...]]) -> Any:
     """What becomes of a transaction: changes of heads, or an error; and whether it went by the machine."""
     try:
-        with ws.transaction() as tx:
-            getattr(tx, change)(name, rows)
+        tx = commit(ws, change, name, rows)
     except errors.LftjError as error:
         return f"{type(error).__name__}: {error}", 0
     return {head: rows_of(tx.changes[head]) for head in ws.heads}, tx.stats.fast
@@ -121,6 +127,31 @@ def test_range_sums_go_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     searches = [search for head in both[0]._state.heads.values() for search in head.searches]
     assert any(isinstance(search, RangeSums) for search in searches)
     assert in_step(both, 1, 150, 7) > (100 if sizes is None else 30)
+
+
+@pytest.mark.parametrize("rules", [*ORDERED, *RANGES])
+def test_what_came_and_went_again_is_forgotten(rules: str) -> None:
+    """Layers that cancel out are as none: what was looked at meanwhile does not stay."""
+    both = both_of(rules, "views" if rules in RANGES else "delta")
+    def rows(name: str, count: int, *values: int) -> list[tuple[int, ...]]:
+        return [(a, *(value,) * (ARITIES[name] - 1)) for a in range(count) for value in values]
+
+    for name, other in product(ARITIES, repeat=2):
+        in_step(both, 1, 20, 5)
+        changes = [("insert", name, 6), ("insert", name, 5), ("erase", name, 5)]
+        changes += [("insert", other, 8), ("erase", other, 8)]
+        made = []
+        for change, its, value in changes:
+            made.append([commit(ws, change, its, rows(its, 4, value)) for ws in both])
+            if value == 6:
+                both[0].verify()  # which folds
+        assert sum(one.stats.fast for one, _ in made) >= 4
+        many = rows(name, 40, 5, 9)  # goes the general way
+        made += [[commit(ws, change, name, many) for ws in both] for change in ("insert", "erase")]
+        for one, two in made:
+            assert all(rows_of(one.changes[head]) == rows_of(two.changes[head]) for head in both[1].heads)
+        both[0].verify()
+        both[0].check_invariants()
 
 
 def test_what_is_computed_and_does_not_fit_is_refused() -> None:

@@ -99,6 +99,7 @@ KINDS = ("integers", "integers", "nulls", "texts", "bags", "wide")
 SIZES = st.builds(
     Sizes,
     rows=st.sampled_from((3, 20, 2048)),
+    first=st.sampled_from((1, 5, 256)),
     few=st.sampled_from((1, 2, 7, None)),
     many=st.sampled_from((1, 2, 30, None)),
     spilled=st.sampled_from((0, 1, 5, 64)),
