@@ -78,12 +78,12 @@ def load_kernels(is_wanted: Callable[[str], bool]) -> None:
             one.compile(signature.args)
 
 
-def all_are_compiled() -> bool:
-    """Whether there is code for all kernels of the modules that are imported so far.
+def all_are_compiled(is_wanted: Callable[[str], bool] = lambda module: True) -> bool:
+    """Whether there is code for all kernels of the modules, by name, that are imported so far.
 
     Of those alone that are kept on disk, if any are.
     """
-    return all(files for _, files in _not_loaded(lambda module: True))
+    return all(files for _, files in _not_loaded(is_wanted))
 
 
 def _not_loaded(is_wanted: Callable[[str], bool]) -> list[tuple[Any, list[Path]]]:

@@ -9,6 +9,7 @@ from lftj.values.schema import Schema
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.maintained_body import RangeBody
+from maintenance.heads.operator_head import OperatorSource
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, SetSource
 from maintenance.machine.computing import refusal_of_rows
@@ -61,6 +62,8 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
     if len(head.sources) == 1 and isinstance(head.sources[0], AggregateSource):
         return _refusal_of_aggregate(head.sources[0])
     for source in head.sources:
+        if isinstance(source, OperatorSource):
+            return "an operator"
         if type(source) is not SetSource:
             return "an aggregate among several rules, a window, or evaluated whole"
         if why := _refusal_of_bodies(source.bodies):

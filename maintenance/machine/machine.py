@@ -8,7 +8,8 @@ Invariants
 3. What the machine does not do it leaves as it was, and says so; the general way follows.
 
 Cost: a program is made when some transactions in a row could have gone by it, and bound anew behind whatever
-else changed the state.  Where that comes often, more and more transactions go the general way before.
+else changed the state.  Where that comes often, more and more transactions go the general way before.  Behind
+a reader it goes on with the next one.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from indices.compiled import load_kernels
+from indices.compiled import all_are_compiled, load_kernels
 from indices.wrapping import wraps_around
+from lftj.process import debug
 from lftj.process.interrupts import interruptible
 from lftj.rewriting.guard import Spans
 from lftj.values.collector import Collector, Lease
@@ -41,6 +43,7 @@ from maintenance.machine.program import (
     LOG_END,
     N_STAGED,
     STAGED,
+    TAKEN,
     Layout,
     MachineProgram,
 )
@@ -49,10 +52,17 @@ from maintenance.machine.structures import SIZES, Sizes
 from maintenance.strategies.strategy import Round, Versions
 
 FEWEST = 4
-"""Transactions go the general way before a program is made or bound."""
+"""Transactions go the general way before a program is made."""
+
+ENOUGH = 64
+"""Commits are worth binding for; where others change the state behind fewer, the machine stays out for twice
+as many transactions as before."""
 
 MOST = 1 << 10
-"""So many where it was of no use."""
+"""So many at most, and where its kernels have to be compiled first."""
+
+LOOK_EVERY = 64
+"""Commits: then it may be time for a checkpoint."""
 
 
 class State(Protocol):
@@ -140,9 +150,11 @@ class Host(Protocol):
     def tell_single(self) -> None:
         """Tell subscribers what waits for them; not under the lock."""
 
-    def fold(self, versions: Versions, spans: Spans, commits: int, seconds: float, kept: bool) -> None:
-        """Publish these versions, so many commits behind the state, and spans of guarded columns; whether
-        their changes were kept."""
+    def fold(
+        self, versions: Versions, spans: Spans, commits: int, seconds: float, operations: int, kept: bool
+    ) -> None:
+        """Publish these versions, so many commits behind the state that took so much, and spans of guarded
+        columns; whether their changes were kept."""
 
     def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
         """Let choices know what the commits took that were folded, and heads tidy up."""
@@ -162,10 +174,15 @@ class Machine:
         self._bound: State | None = None
         self._wait, self._waited = FEWEST, 0
         self._done = 0  # commits since the program was bound for the last time, other than by folding
+        self._folded = -1  # the version that was folded last
         self._seconds = 0.0  # of those not folded
         self._kept = False  # whether the changes of all commits since are kept
-        self.checks = False
+        self.checks = debug.enabled
         """Whether each transaction is done the general way, too, and compared."""
+
+    def __reduce__(self) -> tuple[type[Machine], tuple[Sizes]]:
+        """In an image there is none of its programs."""
+        return Machine, (self.sizes,)
 
     def is_ahead(self, state: object) -> bool:
         """Whether something was committed that a state, the one that is published, does not have."""
@@ -200,6 +217,9 @@ class Machine:
             return
         self._waited = self._waited + 1 if n_rows <= STAGED // 16 else 0
         if self._waited >= self._wait and host.takes_single_changes:
+            if FEWEST == self._wait < MOST and not all_are_compiled(_is_own):
+                self._wait = MOST  # compiling them takes as long as thousands of commits
+                return
             self._waited = 0
             self._make(host)
 
@@ -210,7 +230,8 @@ class Machine:
         if not state.takes_single_changes or (program and program.is_of(state.versions, state.strata)):
             return
         program = MachineProgram(state.versions, state.strata, state.shown, self.sizes)
-        load_kernels(lambda module: module.startswith("maintenance.machine."))
+        load_kernels(_is_own)
+        end(program.address)  # which ends nothing, but is compiled with the others
         self._bound, self._program = None, program
         self.layout = program.layout if program.layout.staged else None
         if self.layout is not None:
@@ -248,8 +269,10 @@ class Machine:
                 return True
             self.fold(host)
             return self._bind(host)
+        if self._folded == host.as_bound.number:  # for a reader
+            return self._bind(host)
         if self._waited == 0:
-            self._wait = FEWEST if self._done >= 2 * FEWEST else min(MOST, 2 * self._wait)
+            self._wait = 1 if self._done >= ENOUGH else min(MOST, 2 * self._wait)
         self._waited += 1
         if self._waited < self._wait:
             return False
@@ -291,7 +314,6 @@ class Machine:
             if status in (FULL, ROOM):
                 if program.header[LOG_END] * 2 > self.sizes.log:
                     program.new_log()
-                    host.look_at_journal()
                     status = self._run(host, transaction, program)
                 if status in (FULL, ROOM):
                     self.fold(host)
@@ -309,6 +331,7 @@ class Machine:
             if status == TO_FOLD:
                 self.fold(host)
                 self._bind(host)
+            if program.header[COMMITS] % LOOK_EVERY == 0:  # as it is when it was bound
                 host.look_at_journal()
             return True
 
@@ -365,10 +388,17 @@ class Machine:
                 return
             change, commits = program.folded(host.as_bound.versions), program.header[COMMITS]
             program.settle()
-            seconds, self._seconds = self._seconds, 0.0
-            host.fold(change.new, program.spans(host.as_bound.spans), commits, seconds, self._kept)
+            seconds, self._seconds, taken = self._seconds, 0.0, program.header[TAKEN]
+            spans = program.spans(host.as_bound.spans)
+            host.fold(change.new, spans, commits, seconds, taken, self._kept)
+            self._folded = host.as_bound.number
             self.leave()
             host.account(program.taken(), change, program.heads.values())
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module's kernels are the machine's."""
+    return module.startswith("maintenance.machine.")
 
 
 def _compare(found: Mapping[str, Change], expected: Mapping[str, Change] | None) -> None:

@@ -6,8 +6,8 @@ Invariants
    that came since.
 2. All addresses are of arrays that it keeps, or that the heads keep and do not replace while it is bound.
 
-Memory: up to `Sizes.layer_bytes` for each index of a relation that may change, `Sizes.rows` rows of each of these
-relations.
+Memory: up to `Sizes.layer_bytes` for each index of a relation that may change, `Sizes.rows` rows of each of
+these relations.
 """
 
 from __future__ import annotations

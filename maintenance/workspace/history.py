@@ -131,16 +131,19 @@ class History:
         # In one line without a call, for an interruption finds all of it done or nothing.
         self._total, self._last, self._ended, self._width = total, last, ended, width; del self._waiting[0]  # noqa: E702  # fmt: skip
 
-    def add_many(self, commits: int, seconds: float, memory: Callable[[], Mapping[str, int]]) -> None:
+    def add_many(
+        self, commits: int, seconds: float, operations: int, memory: Callable[[], Mapping[str, int]]
+    ) -> None:
         """Count commits of which it is known what they took together: each is taken for the mean of them."""
-        mean, ended = seconds / max(1, commits), time.time()
+        mean, ended, done = seconds / max(1, commits), time.time(), 0
         with self._lock:
             self._add_up(memory)
-            while commits:
-                n = min(commits, self._width - self._last.commits)
-                self._waiting.append(Span(n, n * mean, mean, ended=ended))
+            while done < commits:
+                n = min(commits - done, self._width - self._last.commits)
+                share = operations * (done + n) // commits - operations * done // commits
+                self._waiting.append(Span(n, n * mean, mean, operations=share, ended=ended))
                 self._add_up(memory)
-                commits -= n
+                done += n
 
     def waited(self, seconds: float) -> None:
         """Count what a commit waited for the disk; where others came since, it is counted with the last."""

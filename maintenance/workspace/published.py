@@ -201,10 +201,13 @@ class Published:
             for problem in self.subscribers.tell(lambda: math.inf):
                 warn_caller(problem, SubscriberWarning)
 
-    def fold(self, versions: Versions, spans: Spans, commits: int, seconds: float, kept: bool) -> None:
+    def fold(
+        self, versions: Versions, spans: Spans, commits: int, seconds: float, operations: int, kept: bool
+    ) -> None:
         """Publish versions that the machine's commits led to, so many behind the state; under the lock.
 
-        ``spans``: of guarded columns then; ``kept``: whether the feed has what they changed.
+        ``spans``: of guarded columns then; ``seconds``, ``operations``: that the commits took; ``kept``:
+        whether the feed has what they changed.
         """
         state = self.as_bound
         number = state.number + commits
@@ -212,7 +215,7 @@ class Published:
             self.feed.skip(number)  # before: whoever asks has not seen what is in between
         self.as_bound = replace(state, versions=versions, spans=spans, number=number)
         memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
-        self.watched.history.add_many(commits, seconds, memory_bytes)
+        self.watched.history.add_many(commits, seconds, operations, memory_bytes)
 
     def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
         """Behind :meth:`fold`: let choices know what the commits took, and heads tidy up; under the lock."""
@@ -527,7 +530,6 @@ class Published:
             "refusal": None,
             "grown": None,
             "_waiting": (),
-            "machine": None,
             "looks_for_views": False,
             "_held_for": None,
         }

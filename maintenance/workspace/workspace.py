@@ -31,7 +31,6 @@ from lftj.language.diagnostics import unknown_name, warn_caller
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Program
-from lftj.process import debug
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import interruptible
 from lftj.rewriting.guard import MayNotFit
@@ -102,7 +101,7 @@ class Workspace(Operators):
     iterator that seeks on by at most this many keys stays one record; 0 keeps the trace exactly.
     ``feed_bytes``: of changes that are kept for `changes_since` and `follow`.
     ``single_changes``: ``"machine"`` commits transactions of a few rows by one kernel, where what they change
-    allows it (docs/design/commit.md); ``"general"`` none.
+    allows it and some came in a row (docs/design/commit.md); ``"general"`` none.
     ``view_bytes``: memory for partial sums; where heads that are to be kept by views would take more, the
     installation or the transaction raises ViewBudgetError, and `auto` does without them.
 
@@ -127,7 +126,7 @@ class Workspace(Operators):
         record_gap: int = RECORD_GAP,
         feed_bytes: int = FEED_BYTES,
         view_bytes: int | None = None,
-        single_changes: SingleChanges = "general",
+        single_changes: SingleChanges = "machine",
     ) -> None:
         super().__init__()
         budgets: Budgets = {} if sensitivity_bytes is None else {None: Budget(sensitivity_bytes)}
@@ -493,7 +492,7 @@ class Workspace(Operators):
         interval: float = INTERVAL,
         checkpoint_bytes: int = CHECKPOINT_BYTES,
         feed_bytes: int = FEED_BYTES,
-        single_changes: SingleChanges = "general",
+        single_changes: SingleChanges = "machine",
         sensitivity_bytes: int | None = None,
         record_gap: int | None = None,
         view_bytes: int | None = None,
@@ -790,8 +789,4 @@ def _machine(single_changes: SingleChanges) -> Machine | None:
     if single_changes not in get_args(SingleChanges):
         choices = ", ".join(get_args(SingleChanges))
         raise ValueError(f"single_changes is {single_changes!r}; it can be {choices}")
-    if single_changes == "general":
-        return None
-    machine = Machine()
-    machine.checks = debug.enabled
-    return machine
+    return None if single_changes == "general" else Machine()

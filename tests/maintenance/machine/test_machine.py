@@ -63,7 +63,7 @@ def test_what_changes_nothing_is_no_version() -> None:
 
 
 def test_versions_and_history_count_every_commit() -> None:
-    ws, other = made(), Workspace()
+    ws, other = made(), Workspace(single_changes="general")
     before = ws.stats
     for i in range(300):
         insert(ws, (i, i))
@@ -266,7 +266,7 @@ def test_a_head_that_the_machine_does_not_take_takes_its_relations_along() -> No
 
 
 def test_copies_of_rows_come_and_go() -> None:
-    both = [Workspace(single_changes="machine"), Workspace()]
+    both = [Workspace(single_changes="machine"), Workspace(single_changes="general")]
     for ws in both:
         ws.load("e", {"a": [1, 1], "b": [2, 2]}, bag=True)
         ws.install("n[a] = count() <- e(a, _). some(a) <- e(a, _). x[] = sum(b) <- e(_, b).", "delta")

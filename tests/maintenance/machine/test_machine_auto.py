@@ -32,7 +32,7 @@ def bodies(ws: Workspace) -> list[AutoBody]:
 def in_step(rules: str, **more: Any) -> tuple[Workspace, Workspace]:
     """Two workspaces over the same rows, with and without the machine, that had the same transactions."""
     rows = [(i, i * i % 11) for i in range(11)] + [(i, i * i * i % 11) for i in range(11)]
-    ws, other = made(rules, rows=rows, strategy="auto", **more), Workspace()
+    ws, other = made(rules, rows=rows, strategy="auto", **more), Workspace(single_changes="general")
     other.load("e", rows, columns=["a", "b"])
     other.install(rules, "auto")
     for _ in range(3):

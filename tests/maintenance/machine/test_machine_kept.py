@@ -77,7 +77,10 @@ def test_what_the_machine_commits_is_in_the_folder(folder: Path) -> None:
 
 def test_entries_are_those_of_the_general_way(tmp_path: Path) -> None:
     """Also of several relations in one transaction, and of many rows."""
-    both = [opened(tmp_path / "one"), Workspace.open(tmp_path / "other", durability="interval")]
+    both = [
+        opened(tmp_path / "one"),
+        Workspace.open(tmp_path / "other", durability="interval", single_changes="general"),
+    ]
     for ws in both:
         ws.load("e", [(1, 2)], columns=["a", "b"])
         ws.load("f", {"weight": [1], "x": [-5], "y": [0]})

@@ -66,7 +66,7 @@ def both_of(
     rules: str, strategy: str = "delta", kind: Any = None, sizes: Sizes | None = None
 ) -> list[Workspace]:
     """A workspace with the machine, which checks itself, and one without."""
-    both = [Workspace(single_changes="machine"), Workspace()]
+    both = [Workspace(single_changes="machine"), Workspace(single_changes="general")]
     for ws in both:
         for name, arity in ARITIES.items():
             ws.load(name, pa.table({c: pa.array([], kind or pa.int64()) for c in "abc"[:arity]}))
@@ -133,6 +133,7 @@ def test_range_sums_go_by_the_machine(rules: str, sizes: Sizes | None) -> None:
 def test_what_came_and_went_again_is_forgotten(rules: str) -> None:
     """Layers that cancel out are as none: what was looked at meanwhile does not stay."""
     both = both_of(rules, "views" if rules in RANGES else "delta")
+
     def rows(name: str, count: int, *values: int) -> list[tuple[int, ...]]:
         return [(a, *(value,) * (ARITIES[name] - 1)) for a in range(count) for value in values]
 

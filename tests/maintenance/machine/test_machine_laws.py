@@ -186,7 +186,7 @@ class InStep(RuleBasedStateMachine):
         self.sizes, self.folder, self.is_anew = sizes, None, False
         if in_folder:
             self.folder = Path(self.patches.enter_context(tempfile.TemporaryDirectory())) / "ws"
-        self.both = [self.fast_one(), Workspace()]
+        self.both = [self.fast_one(), Workspace(single_changes="general")]
         for ws in self.both:
             for name, rows in loaded.items():
                 nulls, bag = "keep" if kind == "nulls" else "refuse", kind == "bags" and name != "s"

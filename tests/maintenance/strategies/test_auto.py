@@ -27,7 +27,7 @@ def graph(n: int, degree: int, seed: int = 1) -> list[Edge]:
 
 
 def workspace(rule: str, strategy: str, edges: list[Edge]) -> Workspace:
-    ws = Workspace()
+    ws = Workspace(single_changes="general")
     ws.load("edge", edges, columns=["a", "b"])
     ws.install(rule, strategy)
     return ws
@@ -210,7 +210,7 @@ def test_a_sample_ends_where_it_costs_far_more_than_the_way_in_use(monkeypatch: 
     monkeypatch.setattr(auto_body, "LEAST_BUDGET", 2_000)
     taken = {}
     for strategy in ("auto", "delta"):
-        ws = Workspace()
+        ws = Workspace(single_changes="general")
         for name, column in (("r", 0), ("t", 1), ("u", 2)):
             ws.load(name, [(a, column) for a in range(9_000)], columns=["a", "b"])
         for name in ("s", "n"):

@@ -74,7 +74,7 @@ def by_hand(rows: Rows, test: Callable[[int, int], bool], head: str) -> set[tupl
 
 
 def loaded(rows: Rows) -> Workspace:
-    ws = Workspace()
+    ws = Workspace(single_changes="general")
     for name, columns in COLUMNS.items():
         ws.load(name, sorted(rows[name]) or [(0, 0, 0)], columns=list(columns))
         if not rows[name]:

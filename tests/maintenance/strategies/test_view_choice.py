@@ -39,7 +39,7 @@ def low_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 def star(strategy: str = "auto", program: str = STAR_SUM, n: int = 150, **options: int) -> Workspace:
     """Each key of the first column has about a twelfth of the rows."""
     random = Random(1)
-    ws = Workspace(**options)
+    ws = Workspace(single_changes="general", **options)  # accounts are told of each commit
     for name, columns in STAR.items():
         rows = {(random.randrange(12), random.randrange(60)) for _ in range(n)}
         ws.load(name, sorted(rows), columns=list(columns))
@@ -220,7 +220,7 @@ def test_an_adversary_of_changing_phases_gains_a_factor_at_most() -> None:
     """At most three times the best of the three fixed choices, in counted operations; here it is no worse."""
     totals = {}
     for strategy in ("auto", "delta", "trace", "views"):
-        ws = Workspace()
+        ws = Workspace(single_changes="general")
         for name, rows in chain().items():
             ws.load(name, rows, columns=list(CHAIN[name]))
         ws.install(CHAIN_SUM, strategy)

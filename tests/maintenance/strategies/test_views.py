@@ -28,7 +28,7 @@ Shape = Mapping[str, tuple[str, ...]]
 def loaded(shape: Shape, keys: Mapping[str, int], sizes: tuple[int, ...] = (150,) * 3) -> Workspace:
     """Random rows of the shape's relations, as many of each as ``sizes`` says."""
     random = Random(1)
-    ws = Workspace()
+    ws = Workspace(single_changes="general")
     for (name, columns), size in zip(shape.items(), sizes, strict=True):
         rows: set[tuple[int, ...]] = set()
         while len(rows) < size:

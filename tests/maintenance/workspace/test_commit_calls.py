@@ -24,7 +24,7 @@ def others(n: int) -> str:
 
 
 def a_workspace(rules: str, strategy: str = "delta") -> Workspace:
-    workspace = Workspace()
+    workspace = Workspace(single_changes="general")
     for name in ("edge", "other"):
         workspace.load(name, {"x": [1, 1, 2, 3], "y": [2, 3, 3, 1]})
     if rules:

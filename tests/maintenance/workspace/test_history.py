@@ -27,15 +27,17 @@ COMMIT = st.tuples(SECONDS, st.integers(0, 10**9), st.integers(0, 10**9), st.flo
 def test_commits_that_are_counted_together_are_as_many(counts: list[int | None], most: int) -> None:
     """Among others that come one by one (None)."""
     with mock.patch.multiple(history_module, SPANS=most, LOOK_EVERY=5, WAITING=3):
-        history, added = History(), 0
+        history, added, operations = History(), 0, 0
         for count in counts:
             if count is None:
                 history.add(Span(1, 1.0, 1.0), lambda: {"relations": 1})
             else:
-                history.add_many(count, count * 1.0, lambda: {"relations": 1})
+                history.add_many(count, count * 1.0, 3 * count - 1, lambda: {"relations": 1})
+                operations += 3 * count - 1
             added += count or 1
         spans = history.spans({})
     assert sum(span.commits for span in spans) == history.total.commits == added
+    assert sum(span.operations for span in spans) == history.total.operations == operations
     assert len({span.commits for span in spans[:-1]}) <= 1 and len(spans) <= most
 
 

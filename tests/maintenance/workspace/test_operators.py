@@ -184,7 +184,8 @@ def test_what_says_how_heads_are_kept_knows_operators() -> None:
     ws.operator("top", largest, ["edge"])
     assert ws.explain_maintenance("out") == (
         "out: strategy operator\n  operator    reversed_edges(edge), linear: it sees changes\n"
-        "  batches     one transaction after the other: it is an operator"
+        "  batches     one transaction after the other: it is an operator\n"
+        "  single changes go the general way: an operator"
     )
     assert "operator    largest(edge), it sees all rows, whenever some change" in ws.explain_maintenance(
         "top"

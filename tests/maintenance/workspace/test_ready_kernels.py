@@ -1,4 +1,5 @@
-"""No commit loads a kernel: where all are compiled, those of a rule are there when it is installed."""
+"""No commit loads a kernel: where all are compiled, those of a rule are there when it is installed, those of
+the commit machine behind the small transactions for which it is made."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from indices import merging
 from indices.kernel_cache import KernelCache
 from lftj.storage import index_version
 from maintenance import Workspace
+from maintenance.machine.machine import FEWEST
 
 loaded = []
 load = KernelCache.load_overload
@@ -36,14 +38,16 @@ PATHS = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c)."
 # A kernel is loaded once: the rules that have least of their own come first.
 KEPT = {"existence": EXISTENCE, "auto": RULES, "trace": RULES, "stages": PATHS}
 
-def changed(kept):
+def changed(kept, way="general"):
     random.seed(1)
-    ws = Workspace()
+    ws = Workspace(single_changes=way)
     ws.load("edge", [(a, a + 1) for a in range(60)] + [(a, a + 2) for a in range(60)], columns=["a", "b"])
     ws.install(KEPT[kept], "auto" if kept == "existence" else kept)
     del loaded[:]
     there = []
     for number in range(250 if kept != "stages" else 40):
+        if way == "machine" and number == FEWEST + 1:
+            del loaded[:]
         with ws.transaction() as tx:
             if number % 3 < 2:
                 there.append((random.randrange(70), 100 + number))
@@ -60,13 +64,14 @@ with (
     mock.patch.object(index_version, "MERGED_LEAST", 16),
 ):
     found = {kept: changed(kept) for kept in KEPT}
+    found["machine"] = changed("auto", "machine")
 print(json.dumps(found))
 """
 
 
 def test_commits_load_nothing() -> None:
     """A first process compiles what nobody has compiled yet."""
-    nothing: dict[str, list[str]] = {"existence": [], "auto": [], "trace": [], "stages": []}
+    nothing: dict[str, list[str]] = {each: [] for each in ("existence", "auto", "trace", "stages", "machine")}
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout)
