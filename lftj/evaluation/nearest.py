@@ -151,7 +151,7 @@ def _ranges(
 ) -> Iterator[tuple[IndexRun, np.ndarray, np.ndarray]]:
     """Per run, what stands from the first rows that begin so to before the ends, where whole behind them."""
     for run in version.runs:
-        yield run, *ranges_between(run.rows, run.n_tuples, begins, ends, whole)
+        yield run, *ranges_between(run, begins, ends, whole)
 
 
 def _negative(number: int | None) -> int | None:

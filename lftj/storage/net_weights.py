@@ -20,7 +20,8 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.memory import view
-from lftj.storage.seek import gallop, lower_bound, ranked
+from lftj.storage.runs import directory_of, first_key_from
+from lftj.storage.seek import from_end, gallop, ranked
 from lftj.storage.signed_rows import rows_by_number
 from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at
 
@@ -51,7 +52,7 @@ def _place_of(keys, rows, row, level, is_known, walk):
     start, end, key = walk[W_START, level], walk[W_END, level], rows[level, row]
     if is_known and key > rows[level, row - 1]:
         return gallop(keys, walk[W_PLACE, level], end, key)
-    return lower_bound(keys, start, end, key)
+    return from_end(keys, start, end, key)
 
 
 @part(makes_arrays=True)
@@ -77,7 +78,7 @@ def _base_weights(where, rows, out):
             if row > 0 and start < end and start == starts[row - 1] and key >= rows[level, row - 1]:
                 places[row] = gallop(keys, places[row - 1], end, key)
             else:
-                places[row] = lower_bound(keys, start, end, key)
+                places[row] = from_end(keys, start, end, key)
         for row in range(n):
             place, end = places[row], ends[row]
             out[level, row] = 0
@@ -95,7 +96,7 @@ def _base_weights(where, rows, out):
 
 
 @part
-def _add_run_weights(run, length, levels, rows, walk, out):
+def _add_run_weights(run, length, directory, levels, rows, walk, out):
     """Add a run's net weight below every prefix of the rows; run: its flat array.  Else as net_weights."""
     path, n = rows.shape
     walk[W_START, 0], walk[W_END, 0] = 0, length
@@ -109,6 +110,20 @@ def _add_run_weights(run, length, levels, rows, walk, out):
         if shared > held:
             continue
         held = level
+        if held == 0 and len(directory) > 0:
+            key = rows[0, row]
+            ascends = row > 0 and key > rows[0, row - 1]
+            number = first_key_from(directory, walk[W_PLACE, 0] if ascends else np.int64(0), key)
+            walk[W_PLACE, 0] = number
+            place = directory[2 * number + 1]
+            if place == length or directory[2 * number] != key:
+                continue
+            after = directory[2 * number + 3]
+            walk[W_WEIGHT, 0] = sums[after] - sums[place]
+            out[0, row] += walk[W_WEIGHT, 0]
+            held = np.int64(1)
+            if path > 1:
+                walk[W_START, 1], walk[W_END, 1] = place, after
         while held < path:
             column = run[held * length : (held + 1) * length]
             end, key = walk[W_END, held], rows[held, row]
@@ -140,7 +155,7 @@ def net_weights(where, rows, out):
     for number in range(index.runs):
         run = run_at(first_run(where) + number * RUN)
         flat = view(run.rows, (levels + 1) * run.length + 1)
-        _add_run_weights(flat, run.length, levels, rows, walk, out)
+        _add_run_weights(flat, run.length, directory_of(run), levels, rows, walk, out)
 
 
 @part(makes_arrays=True)

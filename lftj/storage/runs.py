@@ -9,6 +9,11 @@ prefix sums of its weights::
 
 so the net weight of any range of tuples is two look-ups (a scan, ILFTJ 3.1).
 
+A long run whose first keys have many tuples each has a *directory* of them, in which a first key is found
+among few, whatever the length of the run: int64 (2 k + 2,), of k first keys::
+
+    key, place of its first tuple,  key, place of its first tuple,  ...  0, n
+
 A change becomes a run.  With younger runs of at most twice its tuples it is merged at once as long as that is
 little work; of two larger neighbours a :class:`RunMerge` makes one in pieces (:mod:`indices.merging`).
 
@@ -20,6 +25,8 @@ Invariants
 3. How far a merge is depends on nothing but its two runs and the pieces made: whoever holds it may make the
    next one, and versions share it.
 4. There are at most ``MAX_RUNS`` runs: whoever would bring more completes the merges first.
+5. A run has a directory if, and only if, it has ``DIRECTORY_LEAST`` tuples and ``PER_FIRST_KEY`` for each of
+   its first keys, on the average.
 
 Cost: amortised O(log n) per tuple.
 """
@@ -30,7 +37,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,17 +46,21 @@ from indices.housekeeping import housekeeping
 from indices.merging import advanced, at_once, check_merges, n_busy, piece, with_begun
 from indices.records import WORD
 from lftj.memory import address, view
-from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
+from lftj.storage.version_memory import RUN, Index, Level, Run, first_run, index_at, run_at
 
 NEVER = 1 << 62
 MAX_RUNS = 40
+DIRECTORY_LEAST = 1 << 11
+PER_FIRST_KEY = 8
+NO_DIRECTORY = np.empty(0, np.int64)
 
 # -- how far a merge is --------------------------------------------------------------------------
 C_OLDER = 0  # tuples of the two runs that were read, in this pass
 C_YOUNGER = 1
 C_AT = 2  # tuples that are left of them, and their weight
 C_WEIGHT = 3
-CURSOR_FIELDS = 4
+C_FIRST_KEYS = 4  # of the tuples that are left: how many are in the directory
+CURSOR_FIELDS = 5
 
 
 @part
@@ -60,6 +71,36 @@ def compare_rows(a, a_length, i, b, b_length, j, levels):
         if left != right:
             return -1 if left < right else 1
     return 0
+
+
+@part(makes_arrays=True)
+def directory_of(run):
+    """The directory of a run of a version."""
+    return view(run.directory, 2 * run.first_keys + 2 if run.first_keys else 0)
+
+
+@part
+def first_key_from(directory, number, key):
+    """The number of the first key in a directory, from a number on, that is not below ``key``, or of its end.
+
+    O(log of the distance moved).
+    """
+    end = np.int64(len(directory) // 2 - 1)
+    if number >= end or directory[2 * number] >= key:
+        return number
+    below, step = number, 1  # whose key is below
+    while below + step < end and directory[2 * (below + step)] < key:
+        below += step
+        step <<= 1
+    above = min(below + step, end)
+    below += 1
+    while below < above:
+        middle = (below + above) >> 1
+        if directory[2 * middle] < key:
+            below = middle + 1
+        else:
+            above = middle
+    return below
 
 
 @part
@@ -173,7 +214,7 @@ def _with_run(memory, rows, weights, fixed, most):
     index_at(made.ctypes.data).runs = kept + (n > 0)
     if n > 0:
         run = run_at(made.ctypes.data + end * WORD)
-        run.rows, run.length = flat.ctypes.data, n
+        run.rows, run.length, run.directory, run.first_keys = flat.ctypes.data, n, 0, 0
     return made, flat, n, kept, moved
 
 
@@ -192,20 +233,91 @@ def added_runs(memory):
     return rows, np.diff(flat[levels * n :])
 
 
+@part
+def note_first_keys(keys, start, end, n, directory):
+    """Enter the first keys of the tuples [start, end), ``n`` being there; returns how many there are then.
+
+    keys: int64, the first column; directory: int64, written.  When it has no room but for its end, one key
+    more is counted, and no other.
+    """
+    room = len(directory) // 2 - 1
+    for place in range(start, end):
+        if n > room:
+            break
+        if n == 0 or keys[place] != directory[2 * n - 2]:
+            if n < room:
+                directory[2 * n], directory[2 * n + 1] = keys[place], place
+            n += 1
+    return n
+
+
+@kernel
+def _note_first_keys(keys, start, end, n, directory):
+    """:func:`note_first_keys`."""
+    return note_first_keys(keys, start, end, n, directory)
+
+
+def _directory_room(n_tuples: int) -> np.ndarray:
+    """Room for the directory of so many tuples, empty where they have none; pages not written take none."""
+    if n_tuples < DIRECTORY_LEAST:
+        return NO_DIRECTORY
+    return np.empty(2 * (n_tuples // PER_FIRST_KEY) + 2, np.int64)
+
+
+def _directory_of(room: np.ndarray, n_first_keys: int, n_tuples: int) -> np.ndarray:
+    """The directory of which so many keys were entered; the empty one, if they are too many."""
+    if 2 * n_first_keys + 2 > len(room):
+        return NO_DIRECTORY
+    room[2 * n_first_keys : 2 * n_first_keys + 2] = 0, n_tuples
+    return room[: 2 * n_first_keys + 2]
+
+
 class IndexRun:
-    """Some changed tuples: ``rows`` is the flat array of the module header."""
+    """Some changed tuples: ``rows`` is the flat array of the module header, and ``directory``.
 
-    __slots__ = ("__weakref__", "n_tuples", "rows")
+    That is empty where there is none; if it is not given, it is made.
+    """
 
-    def __init__(self, rows: np.ndarray, n_tuples: int) -> None:
+    __slots__ = ("__weakref__", "directory", "n_tuples", "rows")
+
+    def __init__(self, rows: np.ndarray, n_tuples: int, directory: np.ndarray | None = None) -> None:
         self.rows = rows
         self.n_tuples = n_tuples
+        if directory is None:
+            directory = _directory_room(n_tuples)
+            if len(directory):
+                n_first_keys = _note_first_keys(rows, 0, n_tuples, 0, directory)
+                directory = _directory_of(directory, n_first_keys, n_tuples)
+        self.directory = directory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For an image (:mod:`maintenance.image`): less the directory."""
+        return IndexRun, (self.rows, self.n_tuples)
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.directory.nbytes
+
+    @property
+    def fields(self) -> list[int]:
+        """The items of its record."""
+        its = self.directory
+        described = (address(its), len(its) // 2 - 1) if len(its) else (0, 0)
+        return [address(self.rows), self.n_tuples, *described]
 
     def __len__(self) -> int:
         return self.n_tuples
 
     def columns(self, levels: int) -> list[np.ndarray]:
         return [self.rows[level * self.n_tuples : (level + 1) * self.n_tuples] for level in range(levels)]
+
+    def check_directory(self) -> None:
+        """Raise AssertionError where the directory is not that of invariant 5."""
+        keys, places = np.unique(self.rows[: self.n_tuples], return_index=True)
+        if self.n_tuples < DIRECTORY_LEAST or len(keys) > self.n_tuples // PER_FIRST_KEY:
+            assert not len(self.directory)
+            return
+        assert self.directory.tolist() == [*np.stack([keys, places], axis=1).flat, 0, self.n_tuples]
 
     @property
     def weights(self) -> np.ndarray:
@@ -221,9 +333,13 @@ Runs = tuple[IndexRun, ...]
 
 
 @kernel
-def _add_piece(older, older_length, younger, younger_length, levels, cursor, most, n_out, out):
-    """:func:`add_up`."""
-    return add_up(older, older_length, younger, younger_length, levels, cursor, most, n_out, out)
+def _add_piece(older, older_length, younger, younger_length, levels, cursor, most, n_out, out, directory):
+    """:func:`add_up`, and the directory; directory: as of :func:`note_first_keys`."""
+    start = cursor[C_AT]
+    at_end = add_up(older, older_length, younger, younger_length, levels, cursor, most, n_out, out)
+    if len(directory) > 0:
+        cursor[C_FIRST_KEYS] = note_first_keys(out, start, cursor[C_AT], cursor[C_FIRST_KEYS], directory)
+    return at_end
 
 
 class RunMerge:
@@ -242,12 +358,13 @@ class RunMerge:
         self._levels = (len(older.rows) - 1) // older.n_tuples - 1
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._out = np.empty(0, np.int64)  # until what will be left is counted
+        self._directory = NO_DIRECTORY
         self._merged: IndexRun | None = None
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        return self._out.nbytes
+        return self._out.nbytes + self._directory.nbytes
 
     def advance(self, n_rows: int) -> IndexRun | None:
         """Read so many rows more, or one more, or all that are left; the run, if it is complete."""
@@ -266,6 +383,7 @@ class RunMerge:
                     n_rows,
                     n_out,
                     self._out,
+                    self._directory,
                 )
                 read = int(cursor[C_OLDER] + cursor[C_YOUNGER]) - before
                 housekeeping.rows += read
@@ -273,16 +391,17 @@ class RunMerge:
                 self._cursor = cursor
                 if not at_end:
                     return None
-                self._end_pass(int(cursor[C_AT]))
+                self._end_pass(int(cursor[C_AT]), int(cursor[C_FIRST_KEYS]))
             return self._merged
 
-    def _end_pass(self, n_left: int) -> None:
+    def _end_pass(self, n_left: int, n_first_keys: int) -> None:
         """Go on to the second pass, or from that one to the end."""
         if len(self._out) or not n_left:
-            self._merged = IndexRun(self._out, n_left)
+            self._merged = IndexRun(self._out, n_left, _directory_of(self._directory, n_first_keys, n_left))
             return
         out = np.empty((self._levels + 1) * n_left + 1, np.int64)
         out[self._levels * n_left] = 0
+        self._directory = _directory_room(n_left)
         self._cursor = np.zeros(CURSOR_FIELDS, np.int64)
         self._out = out
 
@@ -306,7 +425,7 @@ class RunList(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return sum([run.rows.nbytes for run in self.runs]) + sum([merge.nbytes for merge in self.merges])
+        return sum([run.nbytes for run in self.runs]) + sum([merge.nbytes for merge in self.merges])
 
     def with_run(self, rows: np.ndarray, weights: np.ndarray, awaited: int = NEVER) -> RunList:
         """The runs after a change of some net rows (see ``signed_rows``), 1 at least.
@@ -316,7 +435,12 @@ class RunList(NamedTuple):
         runs, merges, n_rows = self.runs, self.merges, len(weights)
         busy = n_busy(runs, merges) or _n_awaited(runs, awaited)
         memory, flat, n_tuples, kept, moved = _with_run(self.memory, rows, weights, busy, at_once(n_rows))
-        runs = (*runs[:kept], IndexRun(flat, n_tuples)) if n_tuples else runs[:kept]
+        runs = runs[:kept]
+        if n_tuples:
+            run = IndexRun(flat, n_tuples)
+            runs = (*runs, run)
+            if len(run.directory):
+                memory[-Run.LENGTH :] = run.fields
         housekeeping.rows += moved if moved >= 0 else -1 - moved
         begins = moved < 0
         if merges:
@@ -338,6 +462,7 @@ class RunList(NamedTuple):
             rows = list(zip(*(column.tolist() for column in run.columns(levels)), strict=True))
             assert rows == sorted(set(rows)) and run.n_tuples == len(rows) > 0
             assert (run.weights != 0).all()
+            run.check_directory()
         check_merges(self.runs, self.merges, _n_awaited(self.runs, awaited))
 
 
@@ -352,7 +477,7 @@ def _with_begun(runs: Runs, merges: Merges, awaited: int) -> Merges:
 
 def described(base_fields: Sequence[int], runs: Runs) -> np.ndarray:
     """Memory of a version: the fields of its base, without runs, and its runs."""
-    ends = [field for run in runs for field in (address(run.rows), run.n_tuples)]
+    ends = [field for run in runs for field in run.fields]
     memory = np.array([*base_fields, *ends], dtype=np.int64)
     Index.view(memory).runs = len(runs)
     return memory

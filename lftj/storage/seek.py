@@ -71,6 +71,14 @@ def lower_bound(keys, start, end, key):
 
 
 @part
+def from_end(keys, start, end, key):
+    """:func:`lower_bound` where a key behind all others is likely: one load then."""
+    if start < end and keys[end - 1] < key:
+        return end
+    return lower_bound(keys, start, end, key)
+
+
+@part
 def upper_bound(keys, start, end, key):
     """Least p in [start, end] with p == end or keys[p] > key."""
     while start < end:

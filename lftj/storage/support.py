@@ -29,8 +29,17 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.storage.net_weights import net_weights
-from lftj.storage.runs import IndexRun, RunList, Runs, added_runs, compare_rows
-from lftj.storage.seek import gallop, lower_bound, upper_bound
+from lftj.storage.runs import (
+    NO_DIRECTORY,
+    IndexRun,
+    RunList,
+    Runs,
+    added_runs,
+    compare_rows,
+    directory_of,
+    first_key_from,
+)
+from lftj.storage.seek import from_end, gallop, lower_bound, upper_bound
 from lftj.storage.signed_rows import Columns, net_rows, table_of
 from lftj.storage.version_memory import RUN, Index, Level, first_run, index_at, run_at
 
@@ -177,7 +186,7 @@ class SupportVersion:
         """Per run, the half-open range of the tuples that begin with each prefix."""
         table = table_of(prefixes, n_prefixes)
         for run in self.runs:
-            yield run, *prefix_ranges(run.rows, run.n_tuples, table)
+            yield run, *prefix_ranges(run.rows, run.n_tuples, table, run.directory)
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""
@@ -228,101 +237,106 @@ def crossing(rows, before, after, least):
 
 
 @part
-def _first_place(rows, length, prefixes, row, before):
-    """Where a run's tuples begin whose first key is that of a prefix, or would; 0 where prefixes have none.
+def _first_range(rows, length, directory, prefixes, row, before):
+    """The tuples of a run whose first key is that of a prefix: where to begin with the row after it, and
+    their range; where there is none, its place.  All tuples, where prefixes have no level.
 
-    rows: the run's flat array, of ``length`` tuples; prefixes: int64 (levels, n), of which ``row`` is meant;
-    before: that place of the row before, if there is one: where they ascend it is galloped to from there.
+    rows: the run's flat array, of ``length`` tuples; directory: its own, or empty; prefixes: int64
+    (levels, n), of which ``row`` is meant; before: what was said of the row before, to gallop from.
     """
     if prefixes.shape[0] == 0:
-        return np.int64(0)
-    column, key = rows[:length], prefixes[0, row]
-    if row > 0 and key >= prefixes[0, row - 1]:
-        return gallop(column, np.int64(before), np.int64(length), key)
-    return lower_bound(column, np.int64(0), np.int64(length), key)
+        return np.int64(0), np.int64(0), np.int64(length)
+    key = prefixes[0, row]
+    ascends = row > 0 and key >= prefixes[0, row - 1]
+    if len(directory) > 0:
+        number = first_key_from(directory, np.int64(before) if ascends else np.int64(0), key)
+        start = directory[2 * number + 1]
+        if start < length and directory[2 * number] == key:
+            return number, start, directory[2 * number + 3]
+        return number, start, start
+    column = rows[:length]
+    if ascends:
+        start = gallop(column, np.int64(before), np.int64(length), key)
+    else:
+        start = lower_bound(column, np.int64(0), np.int64(length), key)
+    end = gallop(column, start, np.int64(length), key + 1) if key < KEY_MAX else np.int64(length)
+    return start, start, end
 
 
 @part
 def _narrowed(rows, length, prefixes, row, first, last, start, end):
     """Of the tuples from ``start`` to before ``end``, which agree before the level ``first``, the range of
     those that begin with ``prefixes[:last, row]``; where none does, its place.  Arguments as of
-    :func:`_first_place`.
+    :func:`_first_range`.
     """
     start, end = np.int64(start), np.int64(end)
     for level in range(first, last):
         column = rows[level * length : (level + 1) * length]
         key = prefixes[level, row]
-        start = lower_bound(column, start, end, key)
+        start = from_end(column, start, end, key)
         end = gallop(column, start, end, key + 1) if key < KEY_MAX else end
     return start, end
 
 
-@part
-def _narrowed_from(rows, length, prefixes, row, place, last):
-    """The same of all tuples; ``place``: what :func:`_first_place` says."""
-    start, end = np.int64(0), np.int64(length)
-    if last:
-        key = prefixes[0, row]
-        start = np.int64(place)
-        end = gallop(rows[:length], start, end, key + 1) if key < KEY_MAX else end
-    return _narrowed(rows, length, prefixes, row, 1, last, start, end)
-
-
 def ranges_between(
-    rows: np.ndarray, length: int, begins: np.ndarray, ends: np.ndarray, behind: np.ndarray
+    run: IndexRun, begins: np.ndarray, ends: np.ndarray, behind: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The half-open ranges of sorted tuples from those on that begin with some prefixes, to before others.
+    """The half-open ranges of a run's tuples from those on that begin with some prefixes, to before others.
 
-    ``rows``, ``length`` and prefixes as for :func:`prefix_ranges`; ``begins`` and ``ends`` differ in the last
-    column alone; where ``behind``, up to behind the tuples that begin with the end.
+    Prefixes as for :func:`prefix_ranges`; ``begins`` and ``ends`` differ in the last column alone; where
+    ``behind``, up to behind the tuples that begin with the end.
 
-    >>> rows, prefixes = np.array([1, 1, 1, 3, 2, 4, 5, 9]), (np.array([[1], [3]]), np.array([[1], [5]]))
-    >>> [part.tolist() for part in ranges_between(rows, 4, *prefixes, np.array([False]))]
+    >>> run = IndexRun(np.array([1, 1, 1, 3, 2, 4, 5, 9, 0, 1, 2, 3, 4]), 4)
+    >>> prefixes = np.array([[1], [3]]), np.array([[1], [5]])
+    >>> [part.tolist() for part in ranges_between(run, *prefixes, np.array([False]))]
     [[1], [2]]
     """
     starts, stops = np.empty((2, begins.shape[1]), np.int64)
-    _ranges_between(rows, length, begins, ends, behind, starts, stops)
+    _ranges_between(run.rows, run.n_tuples, run.directory, begins, ends, behind, starts, stops)
     return starts, stops
 
 
 @kernel
-def _ranges_between(rows, length, begins, ends, behind, starts, stops):
+def _ranges_between(rows, length, directory, begins, ends, behind, starts, stops):
     """See :func:`ranges_between`; starts, stops: int64 (n,), written."""
     last = begins.shape[0] - 1
     column = rows[last * length : (last + 1) * length]
-    place = np.int64(0)
+    start, end, before = np.int64(0), np.int64(length), np.int64(0)
     for row in range(begins.shape[1]):
-        place = _first_place(rows, length, begins, row, place)
-        start, end = _narrowed_from(rows, length, begins, row, place, last)
-        starts[row] = lower_bound(column, start, end, begins[last, row])
+        if last > 0:
+            before, start, end = _first_range(rows, length, directory, begins, row, before)
+            start, end = _narrowed(rows, length, begins, row, 1, last, start, end)
+        starts[row] = from_end(column, start, end, begins[last, row])
         if behind[row]:
             stops[row] = upper_bound(column, starts[row], end, ends[last, row])
         else:
             stops[row] = gallop(column, starts[row], end, ends[last, row])
 
 
-def prefix_ranges(rows: np.ndarray, length: int, prefixes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def prefix_ranges(
+    rows: np.ndarray, length: int, prefixes: np.ndarray, directory: np.ndarray = NO_DIRECTORY
+) -> tuple[np.ndarray, np.ndarray]:
     """The half-open ranges of sorted tuples that begin with some prefixes; where none does, its place.
 
     ``rows``: int64, flat, of ``length`` tuples column after column, to which more may follow; ``prefixes``:
-    int64 (levels, n), C-contiguous.
+    int64 (levels, n), C-contiguous; ``directory``: where they are a run that has one.
 
     >>> starts, ends = prefix_ranges(np.array([1, 1, 3]), 3, np.array([[1, 2]]))
     >>> starts.tolist(), ends.tolist()
     ([0, 2], [2, 2])
     """
     starts, ends = np.empty((2, prefixes.shape[1]), np.int64)
-    _prefix_ranges(rows, length, prefixes, starts, ends)
+    _prefix_ranges(rows, length, directory, prefixes, starts, ends)
     return starts, ends
 
 
 @kernel
-def _prefix_ranges(rows, length, prefixes, starts, ends):
+def _prefix_ranges(rows, length, directory, prefixes, starts, ends):
     """See :func:`prefix_ranges`; starts, ends: int64 (n,), written."""
-    levels, place = prefixes.shape[0], np.int64(0)
+    levels, before = prefixes.shape[0], np.int64(0)
     for row in range(prefixes.shape[1]):
-        place = _first_place(rows, length, prefixes, row, place)
-        starts[row], ends[row] = _narrowed_from(rows, length, prefixes, row, place, levels)
+        before, start, end = _first_range(rows, length, directory, prefixes, row, before)
+        starts[row], ends[row] = _narrowed(rows, length, prefixes, row, 1, levels, start, end)
 
 
 @kernel(makes_arrays=True)
@@ -336,14 +350,15 @@ def _neighbours(memory, prefixes, behind, n_within, n_away, of_prefixes, backwar
     for row in range(prefixes.shape[1]):
         for number in range(index.runs):
             run = run_at(first + number * RUN)
-            rows = view(run.rows, arity * run.length)
-            first_place = _first_place(rows, run.length, prefixes, row, places[number])
-            places[number] = first_place
-            start, end = _narrowed_from(rows, run.length, prefixes, row, first_place, n_within)
-            if n_within:
+            rows, directory = view(run.rows, arity * run.length), directory_of(run)
+            place, start, end = _first_range(rows, run.length, directory, prefixes, row, places[number])
+            places[number] = place
+            if n_within > 0:
+                start, end = _narrowed(rows, run.length, prefixes, row, 1, n_within, start, end)
                 below, above = _narrowed(rows, run.length, prefixes, row, n_within, levels, start, end)
             else:
-                below, above = _narrowed_from(rows, run.length, prefixes, row, first_place, levels)
+                below, above = _narrowed(rows, run.length, prefixes, row, 1, levels, start, end)
+                start, end = np.int64(0), np.int64(run.length)
             place = above if behind[row] else below
             at[number], stops[number] = (place - 1, start - 1) if backwards else (place, end)
         passed = np.int64(0)

@@ -40,6 +40,8 @@ class Level(Record):
 class Run(Record):
     rows: int  # address of the run's flat array, and its number of tuples
     length: int
+    directory: int  # address of its directory (lftj.storage.runs), and of how many keys; 0 where it has none
+    first_keys: int
 
 
 index_at = record_at(Index)

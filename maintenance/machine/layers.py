@@ -39,10 +39,11 @@ def write_runs(index, is_b, few, n_few):
     if index.n_many > 0:
         run = run_at(first_run(memory) + n * RUN)
         run.rows, run.length = (index.many_b if index.many_is_b else index.many_a), index.n_many
+        run.directory, run.first_keys = 0, 0
         n += 1
     if n_few > 0:
         run = run_at(first_run(memory) + n * RUN)
-        run.rows, run.length = few, n_few
+        run.rows, run.length, run.directory, run.first_keys = few, n_few, 0, 0
         n += 1
     index_at(memory).runs = n
 

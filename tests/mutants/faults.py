@@ -32,6 +32,7 @@ class Fault:
 
 VERSIONS = ("storage/test_index_version.py",)
 RUNS = ("storage/test_runs.py",)
+DIRECTORIES = ("storage/test_directories.py",)
 REGIONS = ("search/test_region_search.py",)
 QUERIES = ("search/test_kernel.py", "evaluation/test_query_oracle.py")
 COVERAGE = ("maintenance/strategies/test_coverage_invariant.py",)
@@ -345,6 +346,20 @@ FAULTS = (
         "        self._cursor = np.zeros(CURSOR_FIELDS, np.int64)\n        self._out = out",
         "        self._out = out",
         RUNS,
+    ),
+    Fault(
+        "the directory of a merged run forgets the first keys of the piece before",
+        "lftj/storage/runs.py",
+        "note_first_keys(out, start, cursor[C_AT], cursor[C_FIRST_KEYS], directory)",
+        "note_first_keys(out, start, cursor[C_AT], np.int64(0), directory)",
+        DIRECTORIES,
+    ),
+    Fault(
+        "a first key that a directory lacks has the tuples of the next one",
+        "lftj/storage/support.py",
+        "if start < length and directory[2 * number] == key:",
+        "if start < length:",
+        DIRECTORIES,
     ),
     Fault(
         "a branch that a later run empties is no surgery",
@@ -1387,7 +1402,7 @@ FAULTS = (
     Fault(
         "the asker at the place of an answer is not reached",
         "lftj/storage/support.py",
-        "starts[row] = lower_bound(column, start, end, begins[last, row])",
+        "starts[row] = from_end(column, start, end, begins[last, row])",
         "starts[row] = upper_bound(column, start, end, begins[last, row])",
         NEAREST,
     ),

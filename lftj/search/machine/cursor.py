@@ -34,7 +34,8 @@ from lftj.search.records import (
     stream_at,
 )
 from lftj.storage.patch import patch_places_at, table_row
-from lftj.storage.seek import gallop, lower_bound, ranked, upper_bound
+from lftj.storage.runs import directory_of, first_key_from
+from lftj.storage.seek import gallop, lower_bound, ranked
 from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at, run_column
 
 
@@ -232,8 +233,13 @@ def seek_runs(cursor, key):
         ahead = range_at(cursor.ranges + number * RANGE)
         start, stop = ahead.start, ahead.stop
         if start < stop:
-            column = view(run_column(run_at(run + number * RUN), level), stop)
-            start = lower_bound(column, start, stop, key)
+            its = run_at(run + number * RUN)
+            column = view(run_column(its, level), stop)
+            if its.first_keys > 0 and cursor.parent == 0:
+                directory = directory_of(its)
+                start = directory[2 * first_key_from(directory, np.int64(0), key) + 1]
+            else:
+                start = lower_bound(column, start, stop, key)
             ahead.start = start
             if start < stop and (not some or column[start] < least):
                 some, least = True, column[start]
@@ -264,7 +270,7 @@ def weight_at(cursor, at, key):
             its = run_at(run + number * RUN)
             column = view(run_column(its, level), stop)
             if column[start] == key:
-                stop = upper_bound(column, start, stop, key)
+                stop = gallop(column, start, stop, key + 1) if key < KEY_MAX else stop
                 sums = view(run_column(its, levels), stop + 1)
                 weight += sums[stop] - sums[start]
                 ahead.end = stop
