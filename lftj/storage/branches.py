@@ -12,8 +12,7 @@ Invariants
 2. A group that the base has not stands ahead of the place where it would be; so
    do the groups below it, ahead of the children of what comes after it.
 
-Cost: per group a bisection of the keys below its parent, where it is the first of
-them; where not, O(log of the distance) from the one before.
+Cost: per group a bisection of the keys below its parent (:mod:`lftj.storage.seek_many`).
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -23,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from indices.compiled import part
-from lftj.storage.seek import gallop, lower_bound
+from lftj.storage.seek_many import BLOCK, halve, seek_root
 from lftj.storage.version_memory import child_offsets, level_keys
 
 G_OF_ROW = 0  # by tuple: its group
@@ -40,29 +39,37 @@ def find_groups(base, rows, level, first, last, n, groups):
     base: its memory; rows: int64 (levels, m), sorted; n: groups of the level before ``first``; groups: G_*
     fields, those of the level above known, those of the level written; of the root they are 0.
     """
-    keys, children = level_keys(base, level), child_offsets(base, level - 1)
     parents, places, before = groups[G_OF_ROW, level], groups[G_PLACE, level], groups[G_AHEAD, level]
     of_row, firsts = groups[G_OF_ROW, level + 1], groups[G_FIRST, level + 1]
+    keys, children = level_keys(base, level), child_offsets(base, level - 1)
     found, ahead = groups[G_PLACE, level + 1], groups[G_AHEAD, level + 1]
-    for row in range(first, last):
-        key, parent = rows[level, row], parents[row]
-        is_first = row == 0 or parent != parents[row - 1]
-        if not is_first and key == rows[level, row - 1]:
+    room = min(last - first, BLOCK)
+    wanted, starts, spans = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    row = first
+    while row < last:
+        known = n  # groups of the blocks before
+        while row < last and n - known < room:
+            key, parent = rows[level, row], parents[row]
+            if row == 0 or parent != parents[row - 1] or key != rows[level, row - 1]:
+                firsts[n], found[n], ahead[n] = row, -1, children[before[parent]]
+                span = children[places[parent] + 1] - ahead[n] if places[parent] >= 0 else 0
+                wanted[n - known], spans[n - known] = key, span
+                starts[n - known] = ahead[n] if span > 0 else 0
+                n += 1
             of_row[row] = n - 1
-            continue
-        found[n], ahead[n] = -1, children[before[parent]]
-        if places[parent] >= 0:
-            end = children[places[parent] + 1]
-            if is_first:
-                place = lower_bound(keys, ahead[n], end, key)
-            else:
-                place = gallop(keys, ahead[n - 1], end, key)
-            ahead[n] = place
-            if place < end and keys[place] == key:
-                found[n] = place
-        of_row[row] = n
-        firsts[n] = row
-        n += 1
+            row += 1
+        if level == 0 and len(keys) > 0:
+            seek_root(base.ctypes.data, wanted[: n - known], starts, spans)
+        else:
+            halve(keys, wanted[: n - known], starts, spans)
+        for group in range(known, n):
+            place, key = starts[group - known], wanted[group - known]
+            if spans[group - known] > 0:
+                ahead[group] = place + (keys[place] < key)
+                if keys[place] == key:
+                    found[group] = place
+            elif level == 0:
+                ahead[group] = len(keys)
     return n
 
 

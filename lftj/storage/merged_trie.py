@@ -29,7 +29,7 @@ from functools import cached_property
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.storage.branches import (
@@ -259,6 +259,24 @@ def _settle(base, weights, level, first, last, groups):
     return more
 
 
+@part
+def _copy(old, position, length, grown, are_keys, low, high, out, at):
+    """Write some items of an array, moved by ``grown``, into ``out`` from ``at`` on.
+
+    Returns ``low`` and ``high``, which of keys, while they are at hand, become the least and the largest one.
+    """
+    first, shift = np.uint64(position), np.uint64(at)
+    if are_keys:
+        for i in range(np.uint64(length)):
+            key = old[first + i]
+            out[shift + i] = key
+            low, high = min(low, key), max(high, key)
+    else:
+        for i in range(np.uint64(length)):
+            out[shift + i] = old[first + i] + grown
+    return low, high
+
+
 @kernel(makes_arrays=True)
 def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     """Write at most ``most`` items more of a level's keys or child offsets; whether these are all.
@@ -270,32 +288,29 @@ def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     ahead, places = groups[G_AHEAD, level + 1], groups[G_PLACE, level + 1]
     stays, grows = groups[M_STAYS, level + 1], groups[M_GROWS, level + 1]
     n, group, position, at = cursor[C_GROUPS], cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT]
-    grown = cursor[C_GROWN]
+    grown, low, high = cursor[C_GROWN], cursor[C_LOW], cursor[C_HIGH]
     began = at
     left = most
     while left > 0:
         stop = ahead[group] if group < n else len(old)
         length = min(stop - position, left)
-        for i in range(np.uint64(length)):
-            out[np.uint64(at) + i] = old[np.uint64(position) + i] + grown
+        low, high = _copy(old, position, length, grown, not are_offsets, low, high, out, at)
         position, at, left = position + length, at + length, left - length
         if position < stop or group == n or left == 0:
             break
         if stays[group]:
             out[at] = old[stop] + grown if are_offsets else rows[level, groups[G_FIRST, level + 1, group]]
+            if not are_offsets:
+                low, high = min(low, out[at]), max(high, out[at])
             at += 1
         position += places[group] >= 0
         if are_offsets:
             grown += grows[group]
         group += 1
         left -= 1
-    low, high = cursor[C_LOW], cursor[C_HIGH]
     if are_offsets:
         for i in range(np.uint64(max(began, 1)), np.uint64(at)):
             high = max(high, out[i] - out[i - np.uint64(1)])
-    else:
-        for i in range(np.uint64(began), np.uint64(at)):
-            low, high = min(low, out[i]), max(high, out[i])
     cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT], cursor[C_GROWN] = group, position, at, grown
     cursor[C_LOW], cursor[C_HIGH] = low, high
     return group == n and position == len(old)

@@ -2,13 +2,15 @@
 
     weight(prefix) = base tuples below it + sum over the runs of the weights below it
 
-Rows come in any order.  Where they ascend, as changes do, a key is sought by galloping from where the one
-before it in the same node stood; in runs the prefix that two rows share is not sought again.
+Rows come in any order.  In the base a block of them goes down a level together
+(:mod:`lftj.storage.seek_many`).  In runs a key is sought by galloping from where the one before
+it stood, where they ascend, as changes do, and the prefix that two rows share is not sought again.
 
 Invariant: what is found does not depend on the order of the rows.
 
-Cost: per row and level O(log n) in the base and in each run; of m ascending rows over n tuples
-O(log(n / m)) amortised, and one load at the first level of a base with a rank table.
+Cost: per row and level O(log n) in the base and in each run; of m ascending rows over the n tuples of a run
+O(log(n / m)) amortised; per level of the base the logarithm of the block's widest node, and one load at the
+first level of a base with a rank table.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -21,7 +23,8 @@ from indices.compiled import kernel, part
 from indices.keys import KEY_MAX
 from lftj.memory import view
 from lftj.storage.runs import directory_of, first_key_from
-from lftj.storage.seek import from_end, gallop, ranked
+from lftj.storage.seek import from_end, gallop
+from lftj.storage.seek_many import BLOCK, halve, seek_root
 from lftj.storage.signed_rows import rows_by_number
 from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at
 
@@ -57,42 +60,33 @@ def _place_of(keys, rows, row, level, is_known, walk):
 
 @part(makes_arrays=True)
 def _base_weights(where, rows, out):
-    """Write the number of base tuples below every prefix of the rows; arguments as for net_weights.
-
-    All rows go down a level together: what they load is not waited for one after the other.
-    """
+    """Write the number of base tuples below every prefix of the rows; arguments as for net_weights."""
     index = index_at(where)
     path, n = rows.shape
-    starts, places = np.zeros(n, np.int64), np.empty(n, np.int64)
-    ends = np.full(
-        n, level_at(where + INDEX).length
-    )  # of the nodes, empty ones where the prefix is not there
-    for level in range(path):
-        its = level_at(where + INDEX + level * LEVEL)
-        for row in range(n):
-            start, end, key = starts[row], ends[row], rows[level, row]
-            if level == 0 and index.ranks != 0:
-                places[row] = ranked(index.ranks, index.first_key, index.spread, start, end, key)
-                continue
-            keys = view(its.keys, end)
-            if row > 0 and start < end and start == starts[row - 1] and key >= rows[level, row - 1]:
-                places[row] = gallop(keys, places[row - 1], end, key)
-            else:
-                places[row] = from_end(keys, start, end, key)
-        for row in range(n):
-            place, end = places[row], ends[row]
-            out[level, row] = 0
-            starts[row], ends[row] = 0, 0
-            if place == end or view(its.keys, end)[place] != rows[level, row]:
-                continue
-            if level + 1 == index.levels:
-                out[level, row] = 1
-                continue
-            leaves = view(its.leaves, place + 2)
-            out[level, row] = leaves[place + 1] - leaves[place]
-            if level + 1 < path:
-                children = view(its.children, place + 2)
-                starts[row], ends[row] = children[place], children[place + 1]
+    if path == 0 or level_at(where + INDEX).length == 0:
+        out[:] = 0
+        return
+    starts, spans = np.empty(min(n, BLOCK), np.int64), np.empty(min(n, BLOCK), np.int64)
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        seek_root(where, rows[0, first:last], starts, spans)
+        for level in range(path):
+            its = level_at(where + INDEX + level * LEVEL)
+            keys, wanted = view(its.keys, its.length), rows[level, first:last]
+            if level > 0:
+                halve(keys, wanted, starts, spans)
+            is_last = level + 1 == index.levels
+            for row in range(last - first):
+                place = starts[row]
+                held = spans[row] > 0 and keys[place] == wanted[row]
+                if is_last:
+                    out[level, first + row] = np.int64(held)
+                    continue
+                out[level, first + row], starts[row], spans[row] = 0, 0, 0
+                if held:
+                    leaves, children = view(its.leaves, place + 2), view(its.children, place + 2)
+                    out[level, first + row] = leaves[place + 1] - leaves[place]
+                    starts[row], spans[row] = children[place], children[place + 1] - children[place]
 
 
 @part
