@@ -32,6 +32,7 @@ import numpy as np
 from indices.compiled import kernel, part
 from indices.housekeeping import housekeeping
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.memory import view32
 from lftj.storage.branches import (
     G_AHEAD,
     G_FIRST,
@@ -42,7 +43,7 @@ from lftj.storage.branches import (
 )
 from lftj.storage.seek import lower_bound
 from lftj.storage.trie import Trie, rank_spread
-from lftj.storage.version_memory import child_offsets, level_keys
+from lftj.storage.version_memory import child_offsets, index_at, level_keys
 
 PIECE = 1 << 12
 TUPLE_COST = 8
@@ -194,8 +195,13 @@ class _Making:
         spread = rank_spread(keys[0], lengths[-1])
         if spread:
             ranks = self._new(np.empty(spread + 1, np.int32))
+            cursor = np.array([numbers[0], 0, 0, 0, 0, 0, 0])
+            are_moved = base.ranks is not None and base.key_ranges[0][0] == ranges[0][0]
             for first, last, n_pieces in self._stretches(spread + 1, self._piece):
-                _rank(keys[0], first, last, ranks)
+                if are_moved:
+                    _move_ranks(memory, rows, groups, cursor, last, ranks)
+                else:
+                    _rank(keys[0], first, last, ranks)
                 yield n_pieces
             ranks.setflags(write=False)
         leaves: dict[tuple[int, int], np.ndarray] = {}
@@ -314,6 +320,34 @@ def _merge(base, rows, level, are_offsets, groups, cursor, most, out):
     cursor[C_GROUP], cursor[C_POSITION], cursor[C_AT], cursor[C_GROWN] = group, position, at, grown
     cursor[C_LOW], cursor[C_HIGH] = low, high
     return group == n and position == len(old)
+
+
+@kernel(makes_arrays=True)
+def _move_ranks(base, rows, groups, cursor, last, ranks):
+    """Write items of a rank table up to ``last`` by the base's, where both have the same first key.
+
+    base: memory, with a rank table; rows, groups: as of :func:`_merge`; cursor: C_* fields, written; ranks:
+    int32, written.
+    """
+    index = index_at(base.ctypes.data)
+    old, n_old = view32(index.ranks, index.spread + 1), index.spread + 1
+    places, stays, firsts = groups[G_PLACE, 1], groups[M_STAYS, 1], groups[G_FIRST, 1]
+    n, group, at, grown = cursor[C_GROUPS], cursor[C_GROUP], cursor[C_AT], cursor[C_GROWN]
+    while at < last:
+        while group < n and stays[group] == np.int64(places[group] >= 0):
+            group += 1
+        stop = last
+        if group < n:
+            stop = min(last, rows[0, firsts[group]] - index.first_key + 1)
+        known = max(at, min(stop, n_old))
+        for item in range(np.uint64(at), np.uint64(known)):
+            ranks[item] = old[item] + np.int32(grown)
+        ranks[known:stop] = old[n_old - 1] + np.int32(grown)
+        at = stop
+        if at < last:  # one key more or less from here on
+            grown += 1 if stays[group] else -1
+            group += 1
+    cursor[C_GROUP], cursor[C_AT], cursor[C_GROWN] = group, at, grown
 
 
 @kernel

@@ -103,6 +103,26 @@ def test_many_changes(levels: int) -> None:
     assert_same(merged_with(trie, rows ^ toggled, toggled), base)
 
 
+@pytest.mark.parametrize("piece", [16, PIECE])
+@pytest.mark.parametrize(
+    "toggled",
+    [
+        range(1, 900, 3),  # keys go and keys come
+        range(800, 900),  # the last go
+        range(899, 1200, 7),  # others come behind the last, which goes
+        range(300),  # the first go
+        [0, 890],
+        [4],  # a child more, no key more
+    ],
+)
+def test_rank_tables_move_with_the_keys(toggled: Sequence[int], piece: int) -> None:
+    rows = {(key, child) for key in range(0, 900, 2) for child in (5, 6)}
+    change = {(key, child) for key in toggled for child in ((7,) if key == 4 else (5, 6))}
+    base, expected = trie_of(rows, 2), trie_of(rows ^ change, 2)
+    assert base.ranks is not None and expected.ranks is not None
+    assert_same(piecemeal(TrieMerge(base, *change_of(2, rows, change), piece))[0], expected)
+
+
 def test_pieces_are_many_and_bounded() -> None:
     """Of 60,000 tuples: as many pieces as PIECE says, and each writes no more than that."""
     rows = {(i // 4, i % 4 * 2) for i in range(60_000)}
