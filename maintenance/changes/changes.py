@@ -183,18 +183,16 @@ def _plain_table(schema: Schema, source: Any) -> tuple[np.ndarray, np.ndarray] |
     """
     if type(source) is not pa.Table or schema.wide or not schema.shown.is_whole:
         return None
-    names = [column.name for column in schema.shown.columns]
-    if source.column_names != [*names, weight_label(schema)]:
+    given, names = source.schema, [column.name for column in schema.shown.columns]
+    if given.names != [*names, weight_label(schema)] or given.types != [_INT64] * (len(names) + 1):
         return None
     batches = source.to_batches()
     if len(batches) != 1:
         return None
-    columns = []
-    for values in batches[0].columns:
-        if values.type != _INT64 or values.null_count:
-            return None
-        columns.append(np.frombuffer(values.buffers()[1], np.int64, len(values), 8 * values.offset))
-    rows = np.array(columns)
+    try:
+        rows = batches[0].to_tensor(row_major=False).to_numpy().T
+    except pa.ArrowTypeError:  # there are NULLs
+        return None
     return (rows[:-1], rows[-1]) if _are_plain(rows, NULL_CODE, MOST_WEIGHT) else None
 
 
@@ -228,10 +226,11 @@ def _are_plain(rows, least, most):  # type: ignore[no-untyped-def]
     """Whether no column of int64 (columns, n) has the least number, and the last one none beyond most."""
     plain = True
     last = rows.shape[0] - 1
+    for column in range(last):
+        for row in range(rows.shape[1]):
+            plain &= rows[column, row] != least
     for row in range(rows.shape[1]):
-        for column in range(last):
-            plain = plain and rows[column, row] != least
-        plain = plain and -most <= rows[last, row] <= most
+        plain &= (-most <= rows[last, row]) & (rows[last, row] <= most)
     return plain
 
 

@@ -452,21 +452,24 @@ def _difference(keys, slots, values, before, after, new_values):  # type: ignore
 
     keys: int64 (keys, groups), sorted.  values: int64, published ones by slot.  The others: int64, by group.
     """
-    columns = keys.shape[0] + 1
-    rows = np.empty((columns, 2 * len(slots)), np.int64)
+    last = keys.shape[0]
+    rows = np.empty((last + 1, 2 * len(slots)), np.int64)
     weights = np.empty(2 * len(slots), np.int64)
-    n = 0
+    n = np.int64(0)
     for group in range(len(slots)):
         old, new = values[slots[group]], new_values[group]
         went, came = before[group] > 0, after[group] > 0
-        if went and came and old == new:
-            continue
-        for turn in range(2):
-            going = (turn == 0) == (old < new)  # the smaller value comes first
-            if went if going else came:
-                for column in range(columns - 1):
-                    rows[column, n] = keys[column, group]
-                rows[columns - 1, n] = old if going else new
-                weights[n] = -1 if going else 1
-                n += 1
+        if went and came:
+            if old == new:
+                continue
+            # the smaller value comes first
+            rises = np.int64(old < new)
+            rows[last, n], rows[last, n + 1] = min(old, new), max(old, new)
+            weights[n], weights[n + 1] = 1 - 2 * rises, 2 * rises - 1
+        elif went or came:
+            rows[last, n], weights[n] = old if went else new, -1 if went else 1
+        for column in range(last):
+            for place in range(n, n + went + came):
+                rows[column, place] = keys[column, group]
+        n += np.int64(went) + np.int64(came)
     return rows[:, :n].copy(), weights[:n].copy()
