@@ -2,7 +2,7 @@
 
 At the first level a key is one load of the rank table, where there is one.  Below it each key has a node of
 its own: all nodes are halved in step and without branches, so that no key waits for what another one loads,
-nor for a wrong guess.  Of a thousand keys in a base that the nearest caches don't hold that takes half as
+nor for a wrong guess.  Of a thousand keys in a base that the nearest caches don't hold that takes 0.6 as
 long as one bisection after the other.
 
 Cost: O(log n) for each key at a root without rank table, O(log of the distance) where keys ascend; below it
