@@ -43,8 +43,6 @@ def refusal_of_schema(schema: Schema) -> str | None:
     """Why rows of a base relation are not staged as numbers, if so."""
     if schema.stream is not None:
         return "it is a stream"
-    if schema.key:
-        return "it has a key"
     for column in schema.shown.columns:
         if staging_of(column.type) is None:
             return f"its column {column.name!r} is of type {column.type.arrow}"

@@ -36,6 +36,7 @@ from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
 from maintenance.machine.guards import note_seen, within_limits
+from maintenance.machine.keyed import net_keyed
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
 from maintenance.machine.ranges import join_range, step_side
 from maintenance.machine.records import (
@@ -167,25 +168,15 @@ def table_of(its):
 @part(makes_arrays=True)
 def net_staged(program, relation):
     """NET: the tuples that come and go with what is staged, as :func:`lftj.storage.net_weights.changing`; of
-    a bag as :func:`lftj.storage.bags.bag_change`."""
+    a bag as :func:`lftj.storage.bags.bag_change`, with a key as :mod:`maintenance.machine.keyed`."""
     width = relation.width
-    staged, numbers = view(program.staged, program.n_staged), view(program.relations, program.n_relations)
-    at, n = np.int64(0), np.int64(0)
-    while at < len(staged):
-        n += staged[at] == relation.number
-        at += 2 + relation_at(numbers[staged[at]]).width
+    rows, weights = staged_rows(program, relation)
+    n = np.int64(len(weights))
     if n == 0:
         return DONE
     relation.touched, relation.staged = 1, n
-    rows, weights = np.empty((width, n), np.int64), np.empty(n, np.int64)
-    at, n = np.int64(0), np.int64(0)
-    while at < len(staged):
-        if staged[at] == relation.number:
-            weights[n] = staged[at + 1]
-            for column in range(width):
-                rows[column, n] = staged[at + 2 + column]
-            n += 1
-        at += 2 + relation_at(numbers[staged[at]]).width
+    if relation.key != 0:
+        return net_keyed(relation, rows, weights)
     if n > 1:
         rows, weights = _net(rows, weights)
         n = np.int64(len(weights))
@@ -206,6 +197,27 @@ def net_staged(program, relation):
             weights[kept] = 1 if weights[row] > 0 else -1
             kept += 1
     return take(relation, rows, weights[:kept])
+
+
+@part(makes_arrays=True)
+def staged_rows(program, relation):
+    """What is staged of a relation: int64 (width, n), and 1, -1 or what else each row is, int64 (n,)."""
+    width = relation.width
+    staged, numbers = view(program.staged, program.n_staged), view(program.relations, program.n_relations)
+    at, n = np.int64(0), np.int64(0)
+    while at < len(staged):
+        n += staged[at] == relation.number
+        at += 2 + relation_at(numbers[staged[at]]).width
+    rows, weights = np.empty((width, n), np.int64), np.empty(n, np.int64)
+    at, n = np.int64(0), np.int64(0)
+    while at < len(staged) and n < len(weights):
+        if staged[at] == relation.number:
+            weights[n] = staged[at + 1]
+            for column in range(width):
+                rows[column, n] = staged[at + 2 + column]
+            n += 1
+        at += 2 + relation_at(numbers[staged[at]]).width
+    return rows, weights
 
 
 @part(makes_arrays=True)

@@ -83,11 +83,13 @@ class Layout:
     """What a transaction has to know to stage rows as numbers, and to read what they did.
 
     ``staged``: by relation its number, how many columns it has, how values of each are staged (None: all are
-    int64), and its schema.  ``chosen``: by head under
-    `auto` what each body is kept by.  ``lease``: of the codes of all that is staged and in the layers.
+    int64), and its schema; ``keys``: of those with a key its columns, and how values of each are staged.
+    ``chosen``: by head under `auto` what each body is kept by.  ``lease``: of the codes of all that is staged
+    and in the layers.
     """
 
     staged: Mapping[str, tuple[int, int, Sequence[Staging] | WideRow | None, Schema]]
+    keys: Mapping[str, Sequence[tuple[int, Staging]]]
     names: Sequence[str]
     arities: Sequence[int]
     shown: Mapping[str, Schema]
@@ -137,6 +139,10 @@ class MachineProgram:
         for name in self._changing:
             its = self._records[self._changing.index(name)]
             its.primary = address(self._primaries[name].words)
+            schema = versions[name].schema
+            if schema.key:
+                its.key = address(self._layered(name, (schema.key_levels, ())).words)
+                its.n_key = len(schema.key)
         self._ops: list[int] = []
         self._compile()
         words, stage = self._header(), np.zeros(STAGED, np.int64)
@@ -156,6 +162,7 @@ class MachineProgram:
                 for name in base
                 if (s := versions[name].schema)
             },
+            {name: _key_stagings(s) for name in base if (s := versions[name].schema).key},
             self._changing,
             [int(record.arity) for record in self._records],
             shown,
@@ -526,6 +533,12 @@ def _stagings(schema: Schema, read: Collection[int]) -> Sequence[Staging] | Wide
     schema = schema.shown
     found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
     return None if schema.is_whole and not schema.keeps_null else found
+
+
+def _key_stagings(schema: Schema) -> list[tuple[int, Staging]]:
+    """The columns of a relation's key, and how values of each are staged."""
+    types = [(number, schema.columns[number].type) for number in schema.key_numbers]
+    return [(number, staging) for number, type_ in types if (staging := staging_of(type_)) is not None]
 
 
 def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:

@@ -44,7 +44,8 @@ HEAD = 2
 
 
 class Program(Record):
-    staged: int  # address of what is staged: number of the relation, 1 or -1, the row; and how many items
+    staged: int  # address of what is staged: number of the relation, 1 or -1 (or as maintenance.machine.keyed
+    # has them), the row; and how many items
     n_staged: int
     ops: int  # addresses of the ops, and how many
     n_ops: int
@@ -79,12 +80,14 @@ class Relation(Record):
     width: int  # how many columns are staged: all, or of a bag all but the last, which numbers copies
     path: int  # levels of the primary index by which what is staged is found: of a wide relation one
     primary: int  # Layered that has all columns; of supports that of their own
+    key: int  # Layered whose first levels are the key's columns, and how many; 0: it has none
+    n_key: int
     rows: int  # its change: columns of ``room`` rows after each other, weights, and how many rows
     weights: int
     room: int
     changed: int
     touched: int  # whether anything was staged, or a JOIN of the head has run
-    staged: int  # how many rows
+    staged: int  # how many rows; of a relation with a key what changes, and rows that change nothing
     opens: int
     nexts: int
     seeks: int

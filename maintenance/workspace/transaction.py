@@ -32,6 +32,7 @@ from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.event_time.stream_buffer import StreamBuffer
 from maintenance.event_time.tick import Clockwork, Moving
+from maintenance.machine.keyed import KEY_ERASED, UPSERTED
 from maintenance.machine.piece import Piece
 from maintenance.machine.program import Layout
 from maintenance.machine.staged_values import LARGEST
@@ -168,7 +169,6 @@ class Transaction:
         buffer, read = self._buffer(relation)
         self._add(buffer, encode_zset(relation, buffer.schema, zset, self._workspace.domains, read))
 
-    @interruptible()
     def upsert(self, relation: str, source: Any) -> None:
         """Stage rows, in any form that ``load`` takes, each in place of the row of its key, if there is one.
 
@@ -185,20 +185,17 @@ class Transaction:
             >>> sorted(ws["orders"])
             [(2, 'paid'), (3, 'new')]
         """
-        buffer, read = self._keyed_buffer(relation, "upsert")
-        columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
-        n = len(columns[0])
-        self._add(buffer, Signed(columns, np.ones(n, np.int64), np.ones(n, bool)))
+        if not (self._has_key(relation) and self._stage_numbers(relation, source, UPSERTED)):
+            self._stage_upserts(relation, source)
 
-    @interruptible()
     def erase_keys(self, relation: str, keys: Any) -> None:
         """Stage the erasure of the rows of some keys: tuples, or columns of the key, in any form of ``load``.
 
         A key that is not there is no change; ``stats.no_changes`` counts it.  Raises ChangeError for a
         relation without a key.
         """
-        buffer, _ = self._keyed_buffer(relation, "erase_keys")
-        self._add(buffer, encode_keys(relation, buffer.schema, keys, self._workspace.domains))
+        if not (self._has_key(relation) and self._stage_numbers_of_keys(relation, keys)):
+            self._stage_keys(relation, keys)
 
     def advance(self, moment: Any) -> None:
         """Say that a time has come in all streams, if it has not: no row that comes later is earlier.
@@ -301,7 +298,7 @@ class Transaction:
             return False
         number, width, stagings, schema = known
         if self._lease is None and schema.dictionaries:
-            self._lease = self._layout.lease.current or self._workspace.domains.collector.lease()
+            self._lease_numbers()
         staged = []
         for row in source:
             if type(row) is not tuple or len(row) != width:
@@ -328,6 +325,37 @@ class Transaction:
         self._numbers += staged
         return True
 
+    def _has_key(self, relation: str) -> bool:
+        """Whether a relation with a key may be staged as numbers."""
+        return self._layout is not None and type(relation) is str and relation in self._layout.keys
+
+    def _stage_numbers_of_keys(self, relation: str, source: Any) -> bool:
+        """Stage the erasure of a few keys; as :meth:`_stage_numbers`."""
+        assert self._layout is not None
+        if not self._open or self._buffers or type(source) is not list or len(source) > _FEW:
+            return False
+        key, (number, *_, schema) = self._layout.keys[relation], self._layout.staged[relation]
+        if self._lease is None and schema.dictionaries:
+            self._lease_numbers()
+        staged = []
+        for values in source:
+            if type(values) is not tuple or len(values) != len(key):
+                return False
+            row = [0] * len(schema.columns)
+            for value, (column, code_of) in zip(values, key, strict=True):
+                code = code_of(value)
+                if code is None:
+                    return False
+                row[column] = code
+            staged += [number, KEY_ERASED, *row]
+        self._numbers += staged
+        return True
+
+    def _lease_numbers(self) -> None:
+        """Hold the codes of what is staged as numbers."""
+        assert self._layout is not None
+        self._lease = self._layout.lease.current or self._workspace.domains.collector.lease()
+
     def numbers_as_buffers(self) -> dict[str, WriteBuffer]:
         """All that is staged, what is staged as numbers among it, in buffers."""
         if not self._numbers:
@@ -344,8 +372,16 @@ class Transaction:
         for name, its in rows.items():
             weights, *columns = np.array(its, np.int64).T
             schema = self._layout.staged[name][3]
-            buffers[name] = WriteBuffer(schema, frozenset(range(len(schema.columns))))
-            buffers[name].stage(np.array(columns[:1] if schema.wide else columns), weights)
+            identity = np.array(columns[:1] if schema.wide else columns)
+            read = frozenset(range(len(schema.columns)))
+            if schema.key:
+                resets = (weights == UPSERTED) | (weights == KEY_ERASED)
+                keys = np.array([columns[number] for number in schema.key_numbers])
+                buffers[name] = KeyedBuffer(name, schema, read)
+                buffers[name].take(Signed(identity, np.minimum(weights, 1), resets, keys))
+                continue
+            buffers[name] = WriteBuffer(schema, read)
+            buffers[name].stage(identity, weights)
         return buffers
 
     def _leave_numbers(self) -> None:
@@ -361,6 +397,18 @@ class Transaction:
         weights = np.empty(len(columns[0]), np.int64)
         weights.fill(weight)
         self._add(buffer, Signed(columns, weights))
+
+    @interruptible()
+    def _stage_upserts(self, relation: str, source: Any) -> None:
+        buffer, read = self._keyed_buffer(relation, "upsert")
+        columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
+        n = len(columns[0])
+        self._add(buffer, Signed(columns, np.ones(n, np.int64), np.ones(n, bool)))
+
+    @interruptible()
+    def _stage_keys(self, relation: str, keys: Any) -> None:
+        buffer, _ = self._keyed_buffer(relation, "erase_keys")
+        self._add(buffer, encode_keys(relation, buffer.schema, keys, self._workspace.domains))
 
     def _add(self, buffer: WriteBuffer, rows: Signed) -> None:
         """Stage rows; interrupted amid it, some may be staged: then the whole transaction is rolled back."""

@@ -71,6 +71,7 @@ MACHINE = (
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
+MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
 MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1736,6 +1737,48 @@ FAULTS = (
         "log[start] > 0 and log[start + 1] == self._attempt",
         "log[start] > 0",
         MACHINE_KEPT,
+    ),
+    Fault(
+        "an upsert by the machine leaves the row that its key had",
+        "maintenance/machine/keyed.py",
+        "                first, resets[key] = place, True\n",
+        "                first = place\n",
+        MACHINE_KEYED,
+    ),
+    Fault(
+        "what the machine staged of a key before it was reset counts",
+        "maintenance/machine/keyed.py",
+        "        for place in range(first, starts[key + 1]):\n",
+        "        for place in range(starts[key], starts[key + 1]):\n",
+        MACHINE_KEYED,
+    ),
+    Fault(
+        "the machine goes on where a key would have two rows",
+        "maintenance/machine/keyed.py",
+        "    if wrong >= 0:\n        return LEFT\n",
+        "",
+        MACHINE_KEYED,
+    ),
+    Fault(
+        "the machine publishes a wide row of which it knows the code alone",
+        "maintenance/machine/keyed.py",
+        "        are_known = are_known and is_known\n",
+        "",
+        MACHINE_KEYED,
+    ),
+    Fault(
+        "the machine counts what changed of a key among what did not",
+        "maintenance/machine/keyed.py",
+        "            size -= 1\n",
+        "",
+        MACHINE_KEYED,
+    ),
+    Fault(
+        "upserts that were staged as numbers are insertions the general way",
+        "maintenance/workspace/transaction.py",
+        "Signed(identity, np.minimum(weights, 1), resets, keys)",
+        "Signed(identity, np.minimum(weights, 1), None, keys)",
+        MACHINE_KEYED,
     ),
     Fault(
         "the machine takes what lies between two moments for the earlier one",

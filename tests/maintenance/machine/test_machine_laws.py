@@ -2,7 +2,8 @@
 
 Random programs of the kinds that the machine takes, some of others beside, over dense data: equal rows, rows
 that are there or are not, several calls of a transaction.  Values are integers, with NULL among them or
-without, or texts, whose codes are given back soon.  Layers are folded at every size, from one row on.
+without, or texts, whose codes are given back soon; relations are sets, bags, wide ones, or have keys, which
+some commits give a second row, so that they are refused.  Layers are folded at every size, from one row on.
 Heads under `auto` change phases, and go over to views, soon.  Between commits heads go over to other
 strategies, relations are loaded, read and queried, snapshots are held; the one with the machine is in memory,
 or in a folder, which is opened again.
@@ -93,8 +94,14 @@ OTHERS = (
     "half(a, x) <- t(a, _, _), x = a / 2.",
 )
 
-KINDS = ("integers", "integers", "nulls", "texts", "bags", "wide")
+KINDS = ("integers", "integers", "nulls", "texts", "bags", "wide", "keyed", "keyed", "keyed wide")
 """Of values, or of relations of integers."""
+
+KEYS = {"r": "a", "s": "b", "t": "ca"}
+"""Of relations that have one where the kind says so: first columns, others, and in another order."""
+
+Changed = tuple[str, list[tuple[Any, ...]], int | str]
+"""A relation, rows, and 1 to insert them, -1 to erase them; else "upsert", or "erase_keys" of their keys."""
 
 SIZES = st.builds(
     Sizes,
@@ -109,10 +116,12 @@ SIZES = st.builds(
 )
 
 
-def commit(ws: Workspace, changes: list[tuple[str, list[tuple[int, ...]], int]]) -> Any:
+def commit(ws: Workspace, changes: list[Changed]) -> Any:
     with ws.transaction() as tx:
-        for name, rows, weight in changes:
-            (tx.insert if weight > 0 else tx.erase)(name, rows)
+        for name, rows, how in changes:
+            if how == "erase_keys":
+                rows = [tuple(row["abc".index(column)] for column in KEYS[name]) for row in rows]
+            getattr(tx, {1: "insert", -1: "erase"}.get(how, str(how)))(name, rows)
     return tx
 
 
@@ -175,7 +184,7 @@ class InStep(RuleBasedStateMachine):
         in_folder: bool,
     ) -> None:
         self.domain, self.random, self.kind = domain, Random(seed), kind
-        if kind == "wide":
+        if "wide" in kind:
             self.patches.enter_context(wide_relations())
         if kind == "texts":
             rules = [rule for rule in rules if of_texts(rule)]
@@ -183,6 +192,10 @@ class InStep(RuleBasedStateMachine):
         heads = {rule.split("(")[0].split("[")[0] for rule in above.split(". ") if rule}
         program = [one for one in rules if one.split("(")[0].split("[")[0] not in heads]
         loaded = {name: self.rows(name, self.random.randrange(12)) for name in ARITIES}
+        if "keyed" in kind:  # the last row of a key
+            loaded = {
+                name: list({self.key(name, row): row for row in loaded[name]}.values()) for name in loaded
+            }
         self.sizes, self.folder, self.is_anew = sizes, None, False
         if in_folder:
             self.folder = Path(self.patches.enter_context(tempfile.TemporaryDirectory())) / "ws"
@@ -190,7 +203,8 @@ class InStep(RuleBasedStateMachine):
         for ws in self.both:
             for name, rows in loaded.items():
                 nulls, bag = "keep" if kind == "nulls" else "refuse", kind == "bags" and name != "s"
-                ws.load(name, self.table(name, rows), nulls=nulls, bag=bag)
+                key = [*KEYS[name]] if self.has_key(name) else []
+                ws.load(name, self.table(name, rows), nulls=nulls, bag=bag, key=key)
             if text := " ".join((*program, above)).strip():
                 ws.install(text, strategy)
             if other:
@@ -222,6 +236,12 @@ class InStep(RuleBasedStateMachine):
     def rows(self, name: str, n: int) -> list[tuple[int, ...]]:
         return [tuple(self.value() for _ in range(ARITIES[name])) for _ in range(n)]
 
+    def has_key(self, name: str) -> bool:
+        return "keyed" in self.kind and name in KEYS
+
+    def key(self, name: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(row["abc".index(column)] for column in KEYS.get(name, COLUMNS[: len(row)]))
+
     def value(self) -> Any:
         number = self.random.randrange(self.domain)
         if self.kind == "texts":
@@ -236,7 +256,10 @@ class InStep(RuleBasedStateMachine):
         changes = []
         for _ in range(calls):
             name = draw.choice([*ARITIES, "r", "s"])
-            changes.append((name, self.rows(name, draw.randrange(1, most + 1)), draw.choice((1, 1, -1))))
+            how: int | str = draw.choice((1, 1, -1))
+            if self.has_key(name):
+                how = draw.choice((1, -1, "upsert", "upsert", "upsert", "erase_keys"))
+            changes.append((name, self.rows(name, draw.randrange(1, most + 1)), how))
         self.commit(changes)
 
     @rule(n=st.integers(5, 25))
@@ -253,7 +276,7 @@ class InStep(RuleBasedStateMachine):
     def a_large_one(self) -> None:
         self.commit([("r", self.rows("r", 70), 1), ("t", self.rows("t", 3), 1)])
 
-    @precondition(lambda self: self.kind != "texts")
+    @precondition(lambda self: self.kind != "texts" and "keyed" not in self.kind)
     @rule()
     def in_a_table(self) -> None:
         for ws in self.both:
@@ -278,19 +301,24 @@ class InStep(RuleBasedStateMachine):
         """Sums that fit no more are refused by both, in the same words."""
         changes = [("r", [(0, 1), (0, large)], 1), ("s", [(1, large), (1, large - 1), (0, 1)], 1)]
         told = [self.outcome(ws, changes) for ws in self.both]
-        assert told[0] == told[1]
+        assert type(told[0]) is type(told[1])
+        assert not isinstance(told[0], str) or told[0] == told[1]
         back = [(name, rows, -1) for name, rows, _ in changes]
         self.commit(back)
 
-    def outcome(self, ws: Workspace, changes: Any) -> str:
+    def outcome(self, ws: Workspace, changes: list[Changed]) -> Any:
+        """The transaction, or what is said of an error."""
         try:
-            commit(ws, changes)
+            return commit(ws, changes)
         except errors.LftjError as error:
             return f"{type(error).__name__}: {error}"
-        return ""
 
-    def commit(self, changes: list[tuple[str, list[tuple[int, ...]], int]]) -> None:
-        fast, general = (commit(ws, changes) for ws in self.both)
+    def commit(self, changes: list[Changed]) -> None:
+        fast, general = (self.outcome(ws, changes) for ws in self.both)
+        if isinstance(general, str):
+            assert general.startswith("KeyConflictError") and "keyed" in self.kind
+            assert fast == general
+            return
         expected = {head: in_order(general.changes[head]) for head in self.both[1].heads}
         self.unread.append((fast, expected))
         if self.random.random() < 0.7:
