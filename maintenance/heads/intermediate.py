@@ -6,7 +6,7 @@ heads that hold the distinct values of such a body, for other aggregates, are pr
 
 The aggregates of one head are auxiliary heads of the same groups (:mod:`lftj.language.several_aggregates`).
 Those over one body are found *side by side*, by the head that joins them; then they have no rows of their
-own.  Counts and sums alone are not: each of them goes by the commit machine (:mod:`maintenance.machine`).
+own.
 
 Invariants
 
@@ -277,8 +277,7 @@ class Intermediates:
         sharers = [found.get(relation) for relation in body.relations]
         aggregates = [one for one in sharers if isinstance(one, Sharer)]
         keys = {self._key(one.rule, one.head)[0] for one in aggregates}
-        by_machine = all(one.call.function in ("count", "sum") for one in aggregates)
-        if len(aggregates) < len(sharers) or len(sharers) < 2 or len(keys) > 1 or by_machine:
+        if len(aggregates) < len(sharers) or len(sharers) < 2 or len(keys) > 1:
             return None
         terms = [[term.name for term in atom.terms if isinstance(term, Variable)] for atom in body.atoms]
         names = [*terms[0][:-1], *(own[-1] for own in terms)]

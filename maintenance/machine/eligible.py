@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lftj.language.syntax import Aggregate
 from lftj.values.schema import Schema
+from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.head import MaintainedHead
+from maintenance.heads.intermediate import Intermediate
 from maintenance.heads.maintained_body import RangeBody
 from maintenance.heads.operator_head import OperatorSource
 from maintenance.heads.rule_body import RuleBody
-from maintenance.heads.rule_source import AggregateSource, SetSource
+from maintenance.heads.rule_source import AggregateSource, BesideSource, SetSource, SideBySideSource
 from maintenance.machine.computing import refusal_of_rows
 from maintenance.machine.ranges import refusal_of_ranges
 from maintenance.machine.scans import FUNCTIONS
@@ -57,8 +59,11 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
         return "it is a bag"
     if not head.reads_as_functions <= set(functions):
         return "it reads as a function what may have two values of one key"
-    if len(head.sources) == 1 and isinstance(head.sources[0], AggregateSource):
-        return _refusal_of_aggregate(head.sources[0])
+    (source, *others) = head.sources
+    if not others and isinstance(source, BesideSource):
+        return None  # it is as the head that has it side by side
+    if not others and isinstance(source, AggregateSource | SideBySideSource):
+        return _refusal_of_aggregates(source)
     for source in head.sources:
         if isinstance(source, OperatorSource):
             return "an operator"
@@ -69,25 +74,36 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
     return None
 
 
-def _refusal_of_aggregate(source: AggregateSource) -> str | None:
-    call = source._sharer.head.value
-    assert isinstance(call, Aggregate)
-    accumulator = source._groups._accumulator
+def sharers_of(source: AggregateSource | SideBySideSource) -> Sequence[Sharer]:
+    """The aggregates whose values a head has."""
+    return source._groups.sharers if isinstance(source, SideBySideSource) else (source._sharer,)
+
+
+def _refusal_of_aggregates(source: AggregateSource | SideBySideSource) -> str | None:
+    intermediate, sharers = source._intermediate, sharers_of(source)
+    for sharer, accumulator in zip(sharers, source._groups._accumulators, strict=False):
+        if why := _refusal_of_aggregate(sharer, accumulator, intermediate):
+            return why
+    if intermediate._support is not None:
+        return "several alternatives"
+    return _refusal_of_bodies(intermediate.bodies)
+
+
+def _refusal_of_aggregate(
+    sharer: Sharer, accumulator: Accumulator | None, intermediate: Intermediate
+) -> str | None:
+    call = sharer.call
     counted = call.function == "count" and accumulator is None
     summed = call.function == "sum" and type(accumulator) is WholeSums
     if not (counted or summed or call.function in FUNCTIONS):
         return f"an aggregate {call.function}, other than count, sum of whole numbers, min, max and quantiles"
     if call.function in FUNCTIONS:
-        scan = source._intermediate.own_scan(source._sharer)
+        scan = intermediate.own_scan(sharer)
         if scan is None:
             return f"{call.function} by a tree that heads share"
         if scan._labels:
             return f"{call.function} of values whose codes are in no order"
-    if source._intermediate._support is not None:
-        return "several alternatives"
-    if source._sharer._scale is not None:
-        return "a sum of decimals"
-    return _refusal_of_bodies(source._intermediate.bodies)
+    return "a sum of decimals" if sharer._scale is not None else None
 
 
 def terms_of(search: BodySearch) -> DeltaBody | None:

@@ -31,7 +31,8 @@ from lftj.storage.signed_rows import _net
 from lftj.storage.support import crossing
 from lftj.storage.version_memory import INDEX, index_at, level_at
 from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
-from maintenance.groups.grouped import _difference, _open_groups
+from maintenance.groups.grouped import _open_groups
+from maintenance.groups.joined_groups import _differences
 from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
@@ -70,6 +71,7 @@ from maintenance.machine.records import (
     scan_at,
     side_at,
     step_at,
+    value_at,
 )
 from maintenance.machine.scans import scanned
 from maintenance.machine.weighed import flat_at
@@ -149,8 +151,10 @@ def begin(program):
             kept = view(its.totals, 1)[0]
             if view(its.slots, 1)[0] > kept:
                 _take_off(table_of(its), kept)
-            if its.scan != 0:
-                scan_at(its.scan).staged_total = scan_at(its.scan).total
+            for value in view(its.aggregates, its.n_aggregates):
+                if value_at(value).scan != 0:
+                    scan = scan_at(value_at(value).scan)
+                    scan.staged_total = scan.total
         elif view(op, 1)[0] == SIDE:
             side_at(op).changed, side_at(op).staged_magnitude = 0, side_at(op).magnitude
 
@@ -312,9 +316,13 @@ def project(program, op):
 @part(makes_arrays=True)
 def group(program, op):
     """GROUP: the values that come and go with what is collected; groups and sums are staged."""
+    head, beside = relation_at(op.head), view(op.beside, op.n_beside)
+    for where in beside:
+        head.touched |= relation_at(where).touched
+    for where in beside:
+        relation_at(where).touched = head.touched
     if program.collected == 0:
         return DONE
-    head = relation_at(op.head)
     rows, weights = collected(program, op.columns)
     if len(weights) == 0:
         return DONE
@@ -325,37 +333,66 @@ def group(program, op):
         return LEFT
     if view(op.slots, 1)[0] + len(weights) > min(op.n_counts, op.room):
         return ROOM
-    counts, values = view(op.counts, op.n_counts), view(op.values, op.n_counts)
+    counts = view(op.counts, op.n_counts)
     keys, offsets, groups, came, more = _open_groups(rows, weights, op.n_keys, table_of(op), counts)
     n = groups.shape[1]
     if n == 0:
         return ROOM
     if n > op.staged_room:
         return LEFT
-    new_values = groups[2]
-    if op.sums != 0:
-        stored = view_u32(op.sums, op.n_counts * WORDS).reshape((op.n_counts, WORDS))
-        sums, new_values, fits = _added(stored, groups[0], rows[op.n_keys], weights, offsets, _CARRY_ROWS)
-        if not fits:
-            return LEFT
-        staged_sums = view_u32(op.staged_sums, n * WORDS)
-        for its in range(n):
-            if groups[2, its] > 0 and new_values[its] == KEY_MIN:
-                return LEFT
-            for word in range(WORDS):
-                staged_sums[its * WORDS + word] = sums[its, word]
-    if op.scan != 0:
-        new_values = np.zeros(n, np.int64)
-        status = scanned(scan_at(op.scan), keys, groups[2], rows, weights, new_values)
+    new_values = np.empty((n, op.n_aggregates), np.int64)
+    for number in range(op.n_aggregates):
+        value = value_at(view(op.aggregates, op.n_aggregates)[number])
+        found, status = values_of(op, value, keys, offsets, groups, rows, weights)
         if status != DONE:
             return status
-    staged = view(op.staged, 3 * op.staged_room)
+        for its in range(n):
+            new_values[its, number] = found[its]
+    staged, staged_values = view(op.staged, 2 * op.staged_room), view(op.staged_values, n * op.n_aggregates)
     for its in range(n):
         staged[its], staged[op.staged_room + its] = groups[0, its], groups[2, its]
-        staged[2 * op.staged_room + its] = new_values[its]
+        for number in range(op.n_aggregates):
+            staged_values[its * op.n_aggregates + number] = new_values[its, number]
     op.n_staged, op.came, op.more = n, came, more
-    changed, signs = _difference(keys, groups[0], values, groups[1], groups[2], new_values)
+    values = view(op.values, op.n_counts * op.n_aggregates).reshape((op.n_counts, op.n_aggregates))
+    changed, signs = _differences(
+        keys, groups[0], values, groups[1], groups[2], new_values, view(op.shown, op.n_shown)
+    )
+    if not op.keys_first:
+        changed, signs = _net(changed, signs)
     return take(head, changed, signs)
+
+
+@part(makes_arrays=True)
+def values_of(op, value, keys, offsets, groups, rows, weights):
+    """The new values of an aggregate's groups, int64 (groups,), and a status; its sums are staged.
+
+    The others are as _open_groups has them, and what came and went, net.
+    """
+    n = groups.shape[1]
+    if value.scan != 0:
+        if value.columns != 0:
+            columns = view(value.columns, value.n_columns)
+            read = np.empty((value.n_columns, len(weights)), np.int64)
+            for column in range(value.n_columns):
+                for row in range(len(weights)):
+                    read[column, row] = rows[columns[column], row]
+            rows, weights = _net(read, weights)
+        found = np.zeros(n, np.int64)
+        return found, scanned(scan_at(value.scan), keys, groups[2], rows, weights, found)
+    if value.sums == 0:
+        return groups[2].copy(), DONE
+    stored = view_u32(value.sums, op.n_counts * WORDS).reshape((op.n_counts, WORDS))
+    sums, found, fits = _added(stored, groups[0], rows[value.summand], weights, offsets, _CARRY_ROWS)
+    if not fits:
+        return found, LEFT
+    staged_sums = view_u32(value.staged_sums, n * WORDS)
+    for its in range(n):
+        if groups[2, its] > 0 and found[its] == KEY_MIN:
+            return found, LEFT
+        for word in range(WORDS):
+            staged_sums[its * WORDS + word] = sums[its, word]
+    return found, DONE
 
 
 @part(makes_arrays=True)
@@ -450,25 +487,32 @@ def publish(program):
 @part
 def publish_groups(op):
     """Write the counts, values and sums of groups that are staged."""
-    n, room = op.n_staged, op.staged_room
+    n, room, n_aggregates = op.n_staged, op.staged_room, op.n_aggregates
     totals = view(op.totals, 3)
     totals[0] = view(op.slots, 1)[0]
     totals[1] += op.came
     totals[2] += op.more
-    if op.scan != 0:
-        scan_at(op.scan).total = scan_at(op.scan).staged_total
-    staged, counts, values = (
-        view(op.staged, 3 * room),
-        view(op.counts, op.n_counts),
-        view(op.values, op.n_counts),
+    staged, counts = view(op.staged, 2 * room), view(op.counts, op.n_counts)
+    staged_values, values = (
+        view(op.staged_values, n * n_aggregates),
+        view(op.values, op.n_counts * n_aggregates),
     )
     for its in range(n):
-        counts[staged[its]], values[staged[its]] = staged[room + its], staged[2 * room + its]
-    if op.sums != 0:
-        sums, staged_sums = view_u32(op.sums, op.n_counts * WORDS), view_u32(op.staged_sums, n * WORDS)
-        for its in range(n):
-            for word in range(WORDS):
-                sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]
+        counts[staged[its]] = staged[room + its]
+        for number in range(n_aggregates):
+            values[staged[its] * n_aggregates + number] = staged_values[its * n_aggregates + number]
+    for where in view(op.aggregates, n_aggregates):
+        value = value_at(where)
+        if value.scan != 0:
+            scan_at(value.scan).total = scan_at(value.scan).staged_total
+        if value.sums != 0:
+            sums, staged_sums = (
+                view_u32(value.sums, op.n_counts * WORDS),
+                view_u32(value.staged_sums, n * WORDS),
+            )
+            for its in range(n):
+                for word in range(WORDS):
+                    sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]
 
 
 @part

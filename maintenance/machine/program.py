@@ -25,19 +25,19 @@ from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
-from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
+from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource, SideBySideSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
 from maintenance.machine.computing import RowCode
-from maintenance.machine.eligible import refusals, terms_of
+from maintenance.machine.eligible import refusals, sharers_of, terms_of
 from maintenance.machine.entry_form import EntryForm, EntryForms
 from maintenance.machine.guards import guards_of, limits_of, with_seen
 from maintenance.machine.ranges import SideSums, spans_of
 from maintenance.machine.records import HEAD, Check, Join, Net, Program, Project, Range, Relation, Rows, Step
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging, staging_of
-from maintenance.machine.structures import Groups, Layers, Sizes, Supports
+from maintenance.machine.structures import Aggregated, Groups, Layers, Sizes, Supports
 from maintenance.machine.wide_rows import WideRow, change_of
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
@@ -135,8 +135,9 @@ class MachineProgram:
             width = len(schema.columns) - schema.bag
             self._addresses[name] = self._add_relation(len(schema.columns), width)
             self._records[-1].path = 1 if schema.wide else width
-        self._primaries = {name: self._layered(name, self._primary_key(name)) for name in self._changing}
-        for name in self._changing:
+        stored = [name for name in self._changing if name not in heads or not heads[name].is_beside]
+        self._primaries = {name: self._layered(name, self._primary_key(name)) for name in stored}
+        for name in stored:
             its = self._records[self._changing.index(name)]
             its.primary = address(self._primaries[name].words)
             schema = versions[name].schema
@@ -235,12 +236,15 @@ class MachineProgram:
 
     def _joins_of(self, name: str, head: MaintainedHead) -> list[int]:
         """The JOINs of a head; after it all indices that they read are there."""
-        found = []
+        found: list[int] = []
+        if head.is_beside:
+            return found
         for source in head.sources:
             assert isinstance(source, RuleSource)
-            if isinstance(source, AggregateSource):
+            if isinstance(source, AggregateSource | SideBySideSource):
                 bodies: Sequence[RuleBody] = source._intermediate.bodies
-                wanted: Sequence[str] = source._sharer.names
+                wanted = _read_by(source)
+                name = sharers_of(source)[0].head.relation  # whose figures the general way writes
             else:
                 assert isinstance(source, SetSource)
                 bodies, wanted = source.bodies, source._names
@@ -368,14 +372,10 @@ class MachineProgram:
     def _finish(self, name: str, head: MaintainedHead) -> None:
         where = self._addresses[name]
         (source, *_) = head.sources
-        if isinstance(source, AggregateSource):
-            scan, at = source._intermediate.own_scan(source._sharer), 0
-            if scan is not None:
-                self._scans.append(Scans(scan, source._sharer.call, self._apart))
-                at = self._scans[-1].address
-            made = Groups(source._groups, len(source._sharer.names), where, self.sizes.rows, at)
-            self._groups.append(made)
-            self._ops.append(address(made.words))
+        if head.is_beside:
+            return
+        if isinstance(source, AggregateSource | SideBySideSource):
+            self._group(where, source)
             return
         supports = 0
         if head.counts_support:
@@ -384,6 +384,25 @@ class MachineProgram:
         self._op(Project.fields(code=records.PROJECT, head=where, supports=supports))
         if supports:
             self._op(Step.fields(code=records.STEP, index=address(self._supports[-1].layers.words)))
+
+    def _group(self, where: int, source: AggregateSource | SideBySideSource) -> None:
+        """The GROUP of a head, whose address this is."""
+        read, aggregates = _read_by(source), []
+        for sharer in sharers_of(source):
+            scan, at = source._intermediate.own_scan(sharer), 0
+            if scan is not None:
+                self._scans.append(Scans(scan, sharer.call, self._apart))
+                at = self._scans[-1].address
+            columns = [read.index(name) for name in sharer.names]
+            aggregates.append(Aggregated(columns[-1] if columns else 0, at, columns))
+        shown: Sequence[int] = range(source._groups._n_keys + 1)
+        beside: list[int] = []
+        if isinstance(source, SideBySideSource):
+            shown = source._groups._places.tolist()
+            beside = [self._addresses[sharer.head.relation] for sharer in sharers_of(source)]
+        made = Groups(source._groups, aggregates, shown, len(read), where, self.sizes.rows, beside)
+        self._groups.append(made)
+        self._ops.append(address(made.words))
 
     def _header(self) -> np.ndarray:
         indexes = [address(layers.words) for layers in self._every_layer]
@@ -523,6 +542,12 @@ class MachineProgram:
 def _whole_key(head: MaintainedHead) -> IndexKey:
     """That of the index of a head whose last level is its value."""
     return tuple(range(len(head.schema.columns))), ()
+
+
+def _read_by(source: AggregateSource | SideBySideSource) -> Sequence[str]:
+    """The variables that are read of the rows: those of the groups, and arguments."""
+    sharers = sharers_of(source)
+    return [*sharers[0].groups, *dict.fromkeys(name for sharer in sharers for name in sharer.arguments)]
 
 
 def _stagings(schema: Schema, read: Collection[int]) -> Sequence[Staging] | WideRow | None:

@@ -9,7 +9,7 @@ A program is a list of ops, each a record that begins with its code.  They are r
     JOIN     a relation's change           ->  rows below it, by the terms of a delta rule, and what they
                                                compute; they are collected
     PROJECT  the rows collected            ->  a head's change, and that of its supports
-    GROUP    the rows collected            ->  groups and values, and a head's change
+    GROUP    the rows collected            ->  groups and values of one aggregate or several, a head's change
     CHECK    a head's change               ->  nothing, where none of its keys has two values
     GUARD    a relation's change           ->  nothing, where its values are within the limits of guards
     SIDE     a view's change               ->  its keys that change, and the rows with weights of a range join
@@ -200,24 +200,40 @@ class Group(Record):
     code: int
     head: int
     n_keys: int
-    columns: int  # keys and arguments
+    columns: int  # keys, and arguments of all aggregates
     stored: int  # the arrays of the table of groups
     room: int
     places: int
     n_places: int
     slots: int
     counts: int  # by slot, and for how many
-    values: int
+    values: int  # by slot, of each aggregate
     n_counts: int
-    sums: int  # by slot; 0: the values are the counts, or those of a Scan
-    scan: int  # its address, or 0
+    aggregates: int  # addresses of the Values, and how many
+    n_aggregates: int
+    shown: int  # by column of the head the number of a key, or behind those of all keys of an aggregate
+    n_shown: int
+    keys_first: int  # whether the head's columns begin with the keys in their order
+    beside: int  # addresses of the Relations of heads that have the aggregates in name alone, and how many
+    n_beside: int
     totals: int  # slots that are kept, groups, assignments
-    staged: int  # by group: slots, counts, values; room for as many groups each
-    staged_sums: int
+    staged: int  # by group: slots, then counts; room for as many groups each
+    staged_values: int  # by group, of each aggregate
     staged_room: int
     n_staged: int
     came: int  # groups and assignments more, by what is staged
     more: int
+
+
+class Value(Record):
+    """What makes the values of one aggregate; without sums or a Scan they are the counts."""
+
+    sums: int  # by slot, or 0
+    staged_sums: int  # by group
+    summand: int  # column of the rows collected that is added up
+    scan: int  # address, or 0
+    columns: int  # those of the rows collected that the Scan reads, 0: all; and how many
+    n_columns: int
 
 
 class Scan(Record):
@@ -313,6 +329,7 @@ rows_at = record_at(Rows)
 project_at = record_at(Project)
 group_at = record_at(Group)
 scan_at = record_at(Scan)
+value_at = record_at(Value)
 check_at = record_at(Check)
 guard_at = record_at(Guard)
 guarded_at = record_at(Guarded)

@@ -5,6 +5,7 @@ Invariant: what was published by it since it was bound is told from the arrays a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,11 @@ from lftj.storage.catalog import IndexKey
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.support import SupportVersion
 from lftj.storage.version_memory import Index, Run
-from maintenance.groups.grouped import GroupedAggregate
+from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.grouped import GroupTable
 from maintenance.groups.whole_sums import WORDS, WholeSums
 from maintenance.heads.head import MaintainedHead
-from maintenance.machine.records import GROUP, Group, Layered
+from maintenance.machine.records import GROUP, Group, Layered, Value
 
 
 @dataclass(frozen=True)
@@ -160,53 +162,93 @@ class Supports:
         return self.base if added is None else self.base.added(*added)[0]
 
 
+@dataclass(frozen=True)
+class Aggregated:
+    """One aggregate of a head, and where in the rows collected its argument stands.
+
+    ``scan``: the address of its Scan, 0 where it has none; ``columns``: those that the Scan reads.
+    """
+
+    summand: int = 0
+    scan: int = 0
+    columns: Sequence[int] = ()
+
+
 class Groups:
     """Of a head that aggregates: the op, and what it changes in place."""
 
-    def __init__(self, groups: GroupedAggregate, columns: int, head: int, rows: int, scan: int = 0) -> None:
-        """``scan``: the address of its Scan, if it has one."""
+    def __init__(
+        self,
+        groups: GroupTable,
+        aggregates: Sequence[Aggregated],
+        shown: Sequence[int],
+        columns: int,
+        head: int,
+        rows: int,
+        beside: Sequence[int] = (),
+    ) -> None:
+        """``shown``, ``columns``, ``beside``: see :class:`~maintenance.machine.records.Group`."""
         self.groups = groups
         self.words = np.zeros(Group.LENGTH, np.int64)
-        self.op = Group(self.words)
-        self.op.code, self.op.head, self.op.columns, self.op.scan = GROUP, head, columns, scan
+        self.op = op = Group(self.words)
         self.totals = np.zeros(3, np.int64)
         self._rows = rows
-        self._staged, self._sums = np.zeros(3 * rows, np.int64), np.zeros(WORDS * rows, np.uint32)
+        n = len(aggregates)
+        self._staged, self._staged_values = np.zeros(2 * rows, np.int64), np.zeros(n * rows, np.int64)
+        self._lists = [np.array(each, np.int64) for each in (shown, beside)]
+        made = zip(aggregates, groups._accumulators, strict=True)
+        self._values = [self._value(*each, columns) for each in made]
+        self._lists.append(np.array([address(value._words) for value in self._values]))
+        op.code, op.head, op.columns = GROUP, head, columns
+        op.shown, op.beside, op.aggregates = map(address, (*self._lists[:2], self._lists[-1]))
+        op.n_shown, op.n_beside, op.n_aggregates = len(shown), len(beside), n
+        op.keys_first = list(shown[: groups._n_keys]) == list(range(groups._n_keys))
+        op.totals, op.staged, op.staged_values = map(
+            address, (self.totals, self._staged, self._staged_values)
+        )
+        op.staged_room = rows
         self._kept: list[np.ndarray] = []
+
+    def _value(self, aggregate: Aggregated, accumulator: Accumulator | None, columns: int) -> Value:
+        its = Value(np.zeros(Value.LENGTH, np.int64))
+        its.scan, its.summand = aggregate.scan, aggregate.summand
+        if aggregate.scan and list(aggregate.columns) != list(range(columns)):
+            self._lists.append(np.array(aggregate.columns, np.int64))
+            its.columns, its.n_columns = address(self._lists[-1]), len(aggregate.columns)
+        if isinstance(accumulator, WholeSums):
+            self._lists.append(np.zeros(WORDS * self._rows, np.uint32))
+            its.staged_sums = address(self._lists[-1])
+        return its
 
     def bind(self) -> None:
         """Have room for the groups of a transaction, and the addresses of what the head keeps now."""
         its, op = self.groups, self.op
         its._table.truncate(its._n_slots)
         its._table.make_room(2 * self._rows)
-        missing = its._table.room - len(its._counts)
-        if missing > 0:
-            its._counts, its._values = (
-                np.append(each, np.zeros(missing, np.int64)) for each in (its._counts, its._values)
-            )
+        room = its._table.room
+        its._counts, its._values = _with_room(its._counts, room), _with_room(its._values, room)
         stored, places, count = its._table.arrays
         op.n_keys, op.stored, op.room = its._n_keys, address(stored), stored.shape[1]
         op.places, op.n_places, op.slots = address(places), len(places), address(count)
-        op.counts, op.values, op.n_counts = address(its._counts), address(its._values), its._table.room
+        op.counts, op.values, op.n_counts = address(its._counts), address(its._values), room
         self._kept = [stored, places, count, its._counts, its._values]
-        accumulator = its._accumulator
-        if isinstance(accumulator, WholeSums):
-            missing = its._table.room - len(accumulator._sums)
-            if missing > 0:
-                zeros = np.zeros((missing, WORDS), np.uint32)
-                accumulator._sums = np.concatenate([accumulator._sums, zeros])
-            op.sums = address(accumulator._sums)
-            self._kept.append(accumulator._sums)
+        for value, sums in zip(self._values, its._accumulators, strict=True):
+            if isinstance(sums, WholeSums):
+                sums._sums = _with_room(sums._sums, room)
+                value.sums = address(sums._sums)
+                self._kept.append(sums._sums)
         self.totals[:] = its._n_slots, its.n_groups, its._n_assignments
-        op.totals, op.staged, op.staged_sums = (
-            address(self.totals),
-            address(self._staged),
-            address(self._sums),
-        )
-        op.staged_room = self._rows
 
     def fold(self) -> None:
         """Let the head know how many groups there are; may be done any number of times."""
         its = self.groups
         its._n_slots, its.n_groups, its._n_assignments = map(int, self.totals)
         its._table.truncate(its._n_slots)
+
+
+def _with_room(by_slot: np.ndarray, room: int) -> np.ndarray:
+    """Itself, or with zeros behind it for so many slots."""
+    missing = room - len(by_slot)
+    if missing <= 0:
+        return by_slot
+    return np.concatenate([by_slot, np.zeros((missing, *by_slot.shape[1:]), by_slot.dtype)])

@@ -1650,9 +1650,37 @@ FAULTS = (
     Fault(
         "the machine publishes a sum that does not fit",
         "maintenance/machine/kernel.py",
-        "        if not fits:\n            return LEFT\n",
+        "    if not fits:\n        return found, LEFT\n",
         "",
         MACHINE,
+    ),
+    Fault(
+        "the machine keeps the first of several aggregates for all",
+        "maintenance/machine/kernel.py",
+        " = staged_values[its * n_aggregates + number]\n",
+        " = staged_values[its * n_aggregates]\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "an order among several aggregates has the arguments of all",
+        "maintenance/machine/kernel.py",
+        "        if value.columns != 0:\n",
+        "        if value.columns < 0:\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "several aggregates come sorted by keys that do not stand first",
+        "maintenance/machine/kernel.py",
+        "    if not op.keys_first:\n        changed, signs = _net(changed, signs)\n",
+        "",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "heads that stand in another one are in no figures",
+        "maintenance/machine/kernel.py",
+        "        relation_at(where).touched = head.touched\n",
+        "        relation_at(where).touched += 0\n",
+        MACHINE_KINDS,
     ),
     Fault(
         "the machine forgets sums",

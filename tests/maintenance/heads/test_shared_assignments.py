@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 
 from lftj.evaluation.finishing import Finishing
@@ -99,25 +100,33 @@ def test_what_is_computed_is_computed_once_for_all() -> None:
     assert len(bodies) == 1
 
 
+def skipping_null(n: int) -> Workspace:
+    """A head of sums whose auxiliary heads are joined, for each skips NULL by a search of its own."""
+    names = [f"v{number}" for number in range(n)]
+    columns = {name: pa.array([0] * 50, pa.int64()) for name in names}
+    ws = Workspace()
+    ws.load("r", pa.table({"g": range(50), "b": [0] * 50, **columns}), nulls="keep", not_null=["g", "b"])
+    calls = ", ".join(f"c{name}: sum({name})" for name in names)
+    ws.install(f"h(g, {calls}) <- r(g, _, {', '.join(names)}).", "delta")
+    return ws
+
+
 def test_operations_grow_as_the_aggregates_do_not_as_their_pairs() -> None:
     """The heads of the aggregates are joined below the groups that changed."""
 
     def operations(n: int) -> int:
-        calls = ", ".join(f"c{number}: sum(v{number})" for number in range(n))
-        values = ", ".join(f"v{number} = v + {number}" for number in range(n))
-        ws = workspace({(g, 0, 1) for g in range(50)}, "delta", f"h(g, {calls}) <- r(g, _, v), {values}.")
+        ws = skipping_null(n)
         with ws.transaction() as tx:
-            tx.insert("r", [(g, 1, 1) for g in range(50)])
+            tx.insert("r", [(g, 1, *[1] * n) for g in range(50)])
         assert len(ws["h"]) == 50
         return int(tx.stats["h"].operations)
 
     few, many = operations(4), operations(16)
-    assert many < 6 * few
+    assert 0 < many < 6 * few
 
 
 def test_explanation_shows_the_keys() -> None:
-    ws = workspace(some_rows(Random(2), 9), "delta", "h(g, count(), sum(b), sum(v)) <- r(g, b, v).")
-    assert "many changed keys: g" in str(ws.explain_maintenance("h"))
+    assert "many changed keys: g" in str(skipping_null(3).explain_maintenance("h"))
 
 
 @pytest.mark.parametrize(("gone", "left"), list(itertools.permutations(["n", "h"])))

@@ -336,7 +336,7 @@ def test_explanations_say_where_the_columns_are() -> None:
     assert "out#1, out#2 side by side: they have the same groups" in ws.explain_maintenance("out")
     told = ws.explain_maintenance("out#2")
     assert "aggregate count distinct, a column of out, which finds all side by side" in told
-    assert "side by side" not in ws.explain_maintenance("plain"), "counts and sums go by the commit machine"
+    assert "plain#1, plain#2 side by side: they have the same groups" in ws.explain_maintenance("plain")
     assert "a column of out" in ws.explain_maintenance()
     assert "out(a, count, count#2) anew from out#1[a] = count, out#2[a] = count#2" in ws.triggers("out")
     (rule,) = parse("out(a, count(distinct b)) <- r(a, b).").rules

@@ -42,6 +42,13 @@ ORDERED = (
     "u[b] = upper_quantile(a, 0.25, c) <- t(a, b, c).",
     "w[] = quantile(a, 1, c) <- t(a, _, c). v[a] = min(x) <- r(a, b), x = b * b - 4 * b.",
 )
+SEVERAL = (
+    "x(a, count(), sum(b)) <- r(a, b).",
+    "x(max(c), a, count(), min(b)) <- r(a, b), s(b, c).",
+    "x(sum(p), count(), sum(c), upper_quantile(b, 0.3, c)) <- t(a, b, c), p = a * b.",
+    "x(b, min(a), a, sum(b), max(c)) <- t(a, b, c).",
+    "x(a, count(), max(b)) <- r(a, b). y(a, n) <- x(a, n, b), b > 3. z(sum(c), sum(b)) <- r(a, b), s(b, c).",
+)
 CHECKED = (
     "x[a] = b <- m[a] = b, n[a] = c, c > 1. m[a] = max(b) <- r(a, b). n[a] = count() <- r(a, _).",
     "x[] = d <- m[] = b, n[] = c, d = b - c. m[] = max(b) <- r(_, b). n[] = sum(a) <- s(a, _).",
@@ -110,12 +117,25 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("rules", [*COMPUTED, *ORDERED, *CHECKED])
+@pytest.mark.parametrize("rules", [*COMPUTED, *ORDERED, *SEVERAL, *CHECKED])
 @pytest.mark.parametrize("sizes", [None, Sizes(rows=200, few=3, many=9, spilled=2)])
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, sizes=sizes)
     assert "single changes go by the machine" in str(both[0].explain_maintenance(rules[0]))
     assert in_step(both, 1, 150, 7) > (130 if sizes is None else 60)
+
+
+def test_figures_are_of_all_heads_that_one_has_side_by_side() -> None:
+    both = both_of("x(a, count(), max(b)) <- r(a, b). y(a, sum(b), count()) <- s(a, b).")
+    for i in range(5):
+        made = []
+        for ws in both:
+            with ws.transaction() as tx:
+                tx.insert("r", [(1, i)])
+            made.append(tx.stats)
+        assert made[0].rules.keys() == made[1].rules.keys() == {"x", "x#1", "x#2"}
+        assert made[0].rules["x"].head_changes == made[1].rules["x"].head_changes
+    assert made[0].fast == 1
 
 
 @pytest.mark.kernel

@@ -78,6 +78,9 @@ RULES = (
     "upper[] = upper_quantile(b, 0.25) <- r(_, b).",
     "later[a] = sum(d) <- t(a, v, p), t(a, w, q), p > q, d = v * p - w * q.",
     "far[b] = sum(w) <- r(b, p), s(w, q), p - q > 1.",
+    "beside(a, count(), sum(b)) <- r(a, b).",
+    "ends(max(c), a, count(), min(b)) <- r(a, b), s(b, c).",
+    "amounts(sum(p), count(), sum(c), upper_quantile(b, 0.3, c)) <- t(a, b, c), p = a * b.",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
 )
 ABOVE = (
@@ -86,6 +89,7 @@ ABOVE = (
     "sums[a] = sum(c) <- r(a, b), s(b, c). high(a) <- sums[a] = x, x > 20.",
     "bar[] = upper_quantile(b, 0.5, c) <- t(_, b, c). "
     "above[] = sum(x) <- t(_, b, c), bar[] = m, b >= m, x = b * c.",
+    "ends(a, min(b), max(b), count()) <- r(a, b). widths[d] = count() <- ends(_, b, c, n), n > 1, d = c - b.",
     "low[a] = min(b) <- r(a, b). n[a] = count() <- s(a, _). both[a] = x <- low[a] = y, n[a] = z, x = y - z.",
 )
 OTHERS = (
