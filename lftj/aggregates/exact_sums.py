@@ -49,7 +49,8 @@ class ExactSums:
     """The numbers of one ``sum`` or ``avg`` head.
 
     ``has_specials``: whether there may be NaN and infinities, counted beside the numbers.
-    ``is_whole``: whether the number is the value's code: sums of integers and durations, declared as such.
+    ``is_whole``: whether the numbers are whole, of integers and durations; of a sum that is declared as such
+    they are the values' codes.
 
     >>> from lftj.values.schema import Column, Schema
     >>> from lftj.values.domains import Domains
@@ -76,7 +77,8 @@ class ExactSums:
         kind = self._type.domain.name
         self.has_specials = kind == "float"
         declared = head.schema.columns[-1].type.domain.name
-        self.is_whole = not self._is_average and not {kind, declared} & {"float", "decimal"}
+        made = {kind} if self._is_average else {kind, declared}
+        self.is_whole = not made & {"float", "decimal"}
         # Averages of integers are rounded by the kernel of floats, which has its unit elsewhere.
         self._is_rounded = kind == "float" or (self._is_average and kind != "decimal")
 

@@ -49,7 +49,7 @@ from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import find_groups
 from maintenance.groups.distinct_counts import DistinctCounts
 from maintenance.groups.sums import GroupSums
-from maintenance.groups.whole_sums import WholeSums
+from maintenance.groups.whole_sums import WholeAverages, WholeSums
 from maintenance.staged import Staged
 
 _LEAST_TIDIED = 1024
@@ -68,7 +68,9 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
     if head.value.function == DISTINCT_COUNT:
         return DistinctCounts(head, types)
     if head.value.function in ("sum", "avg", *VARIANCES):
-        return WholeSums(head, types) if exact_sums(head, types).is_whole else GroupSums(head, types)
+        if not exact_sums(head, types).is_whole:
+            return GroupSums(head, types)
+        return WholeAverages(head, types) if head.value.function == "avg" else WholeSums(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 
@@ -413,7 +415,7 @@ class GroupedAggregate(GroupTable):
 
 def timed_refusal_of(head: CheckedHead, accumulator: Accumulator | None) -> str | None:
     """Why the values of a head can't be found through a batch, if so."""
-    if accumulator is None or isinstance(accumulator, WholeSums | DistinctCounts):
+    if accumulator is None or type(accumulator) in (WholeSums, DistinctCounts):
         return None
     assert isinstance(head.value, Aggregate)
     return f"{head.value.function}, other than counts and sums of whole numbers"

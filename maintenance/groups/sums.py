@@ -3,7 +3,7 @@
 Specification: docs/design/engine.md section 6.
 
 A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
-of floats as of decimals and of the integers of averages; sums of integers are whole numbers
+of floats as of decimals; sums and averages of integers are of whole numbers
 (:mod:`maintenance.groups.whole_sums`).  It is exact: what was added and taken back leaves no
 trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count;
 variances keep the sum of the squares beside that of the numbers (:mod:`lftj.aggregates.exact_variances`).
@@ -53,7 +53,7 @@ class _Step:
 
 
 class GroupSums(Accumulator):
-    """The accumulator of ``avg``, of variances, and of a ``sum`` whose values are floats or decimals.
+    """The accumulator of variances, and of a ``sum`` or ``avg`` of floats or decimals.
 
     Slots that were never kept have no members.
     """

@@ -1,10 +1,10 @@
-"""Maintained ``sum`` of integers and durations by group: one number of 128 bits each.
+"""Maintained ``sum`` and ``avg`` of integers and durations by group: one number of 128 bits each.
 
 Specification: docs/design/engine.md section 6.
 
 What a sum of integers is published as, it is: there is nothing to round, and a sum that int64
-does not hold is refused.  So it takes no limbs (:mod:`maintenance.groups.sums`), which come and
-go, but four words, which stay where they are.
+does not hold is refused; an average is the sum by the group's count, rounded once.  So both take no
+limbs (:mod:`maintenance.groups.sums`), which come and go, but four words, which stay where they are.
 
 Invariants
 
@@ -25,10 +25,11 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.aggregates.group_names import GroupNames
-from lftj.aggregates.sum_values import values_of_sums
+from lftj.aggregates.sum_values import quotients, values_of_sums
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Variable
 from lftj.storage.signed_rows import Columns
+from lftj.values.floating import float_codes
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
 
@@ -179,7 +180,7 @@ class WholeSums(Accumulator):
     def remapped(self, kept: np.ndarray) -> WholeSums:
         """One whose slot i is slot ``kept[i]`` of this; the others are gone.  Nothing is staged."""
         assert self._staged is None
-        sums = WholeSums(self._head, self._types)
+        sums = type(self)(self._head, self._types)
         sums._sums = self._sums[kept]
         return sums
 
@@ -187,3 +188,25 @@ class WholeSums(Accumulator):
         assert self._sums.shape[1] == WORDS
         low, high = self._sums.view(np.int64).T
         assert (low >> 63 == high).all(), "int64 holds every sum"
+
+
+class WholeAverages(WholeSums):
+    """The accumulator of an ``avg`` of whole numbers."""
+
+    def stage(self, rows: GroupRows) -> np.ndarray:
+        """The codes of the groups' new averages, int64; nothing is published."""
+        assert self._staged is None, "what was staged has to be kept or dropped first"
+        sums, _, _ = self._with(rows)
+        self._staged = rows.slots, sums
+        return _averages(sums, rows.counts)
+
+    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return _averages(self._sums[slots], counts)
+
+    def _check_own(self) -> None:
+        assert self._sums.shape[1] == WORDS
+
+
+def _averages(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The codes of ``sum / count``, of a group whose count is 0 any.  sums: uint32 (groups, WORDS)."""
+    return float_codes(quotients(sums, np.maximum(counts, 1), 0))

@@ -94,9 +94,10 @@ def _refusal_of_aggregate(
 ) -> str | None:
     call = sharer.call
     counted = call.function == "count" and accumulator is None
-    summed = call.function == "sum" and type(accumulator) is WholeSums
+    summed = call.function in ("sum", "avg") and isinstance(accumulator, WholeSums)
     if not (counted or summed or call.function in FUNCTIONS):
-        return f"an aggregate {call.function}, other than count, sum of whole numbers, min, max and quantiles"
+        known = "count, sum and avg of whole numbers, min, max and quantiles"
+        return f"an aggregate {call.function}, other than {known}"
     if call.function in FUNCTIONS:
         scan = intermediate.own_scan(sharer)
         if scan is None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from indices.array_views import view_of
 from indices.compiled import kernel, part
-from indices.keys import KEY_MIN
+from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.memory import view
 from lftj.search.records import STATUS_DONE
@@ -81,6 +81,9 @@ view_u32 = view_of(np.uint32)
 BLOCK = Block.LENGTH
 PROGRESS = Progress.LENGTH
 TERM_ITEMS = Term.LENGTH
+
+MOST_EXACT = 2**53
+"""Whole numbers up to here are doubles."""
 
 
 @kernel(makes_arrays=True)
@@ -392,7 +395,22 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
             return found, LEFT
         for word in range(WORDS):
             staged_sums[its * WORDS + word] = sums[its, word]
-    return found, DONE
+    return averages(found, groups[2]) if value.is_average else (found, DONE)
+
+
+@part(makes_arrays=True)
+def averages(sums, counts):
+    """The codes of sums by counts, and a status: LEFT where not both are doubles as they stand."""
+    quotients = np.zeros(len(sums), np.float64)
+    for its in range(len(sums)):
+        if counts[its] > MOST_EXACT or not -MOST_EXACT <= sums[its] <= MOST_EXACT:
+            return sums, LEFT
+        if counts[its] > 0:
+            quotients[its] = sums[its] / counts[its]
+    codes = quotients.view(np.int64)
+    for its in range(len(codes)):  # as lftj.values.floating has them
+        codes[its] ^= (codes[its] >> 63) & KEY_MAX
+    return codes, DONE
 
 
 @part(makes_arrays=True)

@@ -230,6 +230,7 @@ class Value(Record):
 
     sums: int  # by slot, or 0
     staged_sums: int  # by group
+    is_average: int  # whether values are the sums by the counts
     summand: int  # column of the rows collected that is added up
     scan: int  # address, or 0
     columns: int  # those of the rows collected that the Scan reads, 0: all; and how many

@@ -1676,6 +1676,28 @@ FAULTS = (
         MACHINE_KINDS,
     ),
     Fault(
+        "the machine rounds averages of sums that no double holds",
+        "maintenance/machine/kernel.py",
+        "        if counts[its] > MOST_EXACT or not -MOST_EXACT <= sums[its] <= MOST_EXACT:\n"
+        "            return sums, LEFT\n",
+        "",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "averages below zero by the machine stand in no order",
+        "maintenance/machine/kernel.py",
+        "        codes[its] ^= (codes[its] >> 63) & KEY_MAX\n",
+        "        codes[its] ^= 0\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "averages of whole numbers are sums when slots were given back",
+        "maintenance/groups/whole_sums.py",
+        "        sums = type(self)(self._head, self._types)\n",
+        "        sums = WholeSums(self._head, self._types)\n",
+        ("maintenance/groups/test_group_sums.py",),
+    ),
+    Fault(
         "heads that stand in another one are in no figures",
         "maintenance/machine/kernel.py",
         "        relation_at(where).touched = head.touched\n",

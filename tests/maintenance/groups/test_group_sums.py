@@ -183,6 +183,17 @@ def test_specials_move_with_their_group(monkeypatch: pytest.MonkeyPatch) -> None
     assert (value_of(maintained, 2), value_of(maintained, 5)) == (0.5, -math.inf)
 
 
+def test_averages_of_integers_are_that_when_slots_were_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maintenance.groups.grouped._LEAST_TIDIED", 1)
+    maintained = Maintained(*KINDS["avg integer"][:3])
+    maintained.step([(0, 1, 1), (1, 2, 1), (2, 3, 1), (2, 4, 1)])
+    maintained.step([(0, 1, -1), (1, 2, -1)])
+    maintained.groups.tidy()
+    assert maintained.groups._table.n_rows == 1
+    maintained.step([(2, 8, 1), (5, 7, 1)])
+    assert (value_of(maintained, 2), value_of(maintained, 5)) == (5.0, 7.0)
+
+
 @pytest.mark.parametrize("value", [2**31, -(2**31), 2**31 - 1, -(2**31) - 1, 2**32, -(2**32), 2**63 - 1])
 def test_integers_at_the_ends_of_limbs(value: int) -> None:
     for kind in ("sum integer", "avg integer"):

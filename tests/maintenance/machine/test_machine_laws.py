@@ -81,6 +81,8 @@ RULES = (
     "beside(a, count(), sum(b)) <- r(a, b).",
     "ends(max(c), a, count(), min(b)) <- r(a, b), s(b, c).",
     "amounts(sum(p), count(), sum(c), upper_quantile(b, 0.3, c)) <- t(a, b, c), p = a * b.",
+    "mean[a] = avg(b) <- u(a), s(a, b).",
+    "means(avg(p), a, count(), avg(c)) <- t(a, b, c), p = b - 3 * c.",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
 )
 ABOVE = (
@@ -93,7 +95,7 @@ ABOVE = (
     "low[a] = min(b) <- r(a, b). n[a] = count() <- s(a, _). both[a] = x <- low[a] = y, n[a] = z, x = y - z.",
 )
 OTHERS = (
-    "mean[a] = avg(b) <- u(a), s(a, b).",
+    "spread[a] = variance(b) <- u(a), s(a, b).",
     "reach(a, b) <- u(a), t(a, b, _). reach(a, c) <- reach(a, b), t(b, c, _).",
     "half(a, x) <- t(a, _, _), x = a / 2.",
 )
@@ -131,7 +133,7 @@ def commit(ws: Workspace, changes: list[Changed]) -> Any:
 
 def of_texts(rule: str) -> bool:
     """Whether a rule can be about texts: it computes nothing of them, and weighs by none."""
-    return not any(each in rule for each in ("sum(", "3", "+", " - ", "avg(", "/", "0.5, c)"))
+    return not any(each in rule for each in ("sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)"))
 
 
 def in_order(table: Any) -> list[Any]:
