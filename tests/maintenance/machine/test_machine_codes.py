@@ -176,7 +176,7 @@ def test_a_commit_that_fails_leaves_texts_to_nobody(ws: Workspace) -> None:
 @pytest.mark.parametrize("order", ["t < u", 't >= "b"', "t != u", 't = "b"', "t is not null", "t is null"])
 def test_tests_of_texts_are_as_the_general_way_has_them(order: str) -> None:
     """By the machine, where the search decides, or not at all."""
-    both = [Workspace(single_changes="machine"), Workspace()]
+    both = [Workspace(single_changes="machine"), Workspace(single_changes="general")]
     table = pa.table({"t": pa.array([], pa.string()), "u": pa.array([], pa.string())})
     for each in both:
         each.load("e", table, nulls="keep")

@@ -110,7 +110,7 @@ class Model:
 def test_keys_have_one_row(kind: str, is_wide: bool, sizes: Sizes | None) -> None:
     draw, n_fast, n_refused = Random(kind + str(is_wide)), 0, 0
     rules = OF_WIDE if is_wide else RULES
-    both = [fast_one(kind, sizes, rules=rules), set_up(Workspace(), kind, rules)]
+    both = [fast_one(kind, sizes, rules=rules), set_up(Workspace(single_changes="general"), kind, rules)]
     values = VALUES[kind][1]
     for number in range(160):
         changes = []
@@ -173,7 +173,7 @@ def test_a_second_row_of_a_key_is_refused_in_the_general_way_s_words() -> None:
         [("upsert", "o", [(1, 8, 8)]), ("insert", "l", [(5, 5, 5)]), ("insert", "o", [(1, 9, 9)])],
         [("erase", "o", [(1, 1, 2)]), ("insert", "o", [(1, 3, 3)])],
     ):
-        both = [fast_one(), set_up(Workspace())]
+        both = [fast_one(), set_up(Workspace(single_changes="general"))]
         for ws in both:
             for i in range(4):
                 with ws.transaction() as tx:

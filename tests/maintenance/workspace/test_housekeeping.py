@@ -75,7 +75,7 @@ def test_single_changes_move_a_stated_number_of_rows(strategy: str) -> None:
         gone = [there.pop() for _ in range(n_rows // 20)]
         moved, sizes = [], []
         with small_pieces():
-            workspace = Workspace()
+            workspace = Workspace(single_changes="general")
             workspace.load("edge", there, columns=["src", "dst"])
             workspace.install(RULES, strategy)
             for number in range(n_commits):
