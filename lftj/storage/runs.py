@@ -284,8 +284,9 @@ class IndexRun:
         self.rows = rows
         self.n_tuples = n_tuples
         if directory is None:
-            directory = _directory_room(n_tuples)
-            if len(directory):
+            directory = NO_DIRECTORY
+            if n_tuples >= DIRECTORY_LEAST:
+                directory = _directory_room(n_tuples)
                 n_first_keys = _note_first_keys(rows, 0, n_tuples, 0, directory)
                 directory = _directory_of(directory, n_first_keys, n_tuples)
         self.directory = directory

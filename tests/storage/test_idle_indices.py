@@ -117,7 +117,7 @@ def test_versions_that_are_there_keep_it_and_it_is_built_again() -> None:
 
 def test_a_commit_says_what_it_gave_back() -> None:
     """A query's index is given back, those of the installed rule stay; the query is answered all the same."""
-    ws = Workspace()
+    ws = Workspace(single_changes="general")
     ws.load("edge", [(i, i + 1) for i in range(40)] + [(7, 7)], columns=["src", "dst"])
     ws.install("two(a, c) <- edge(a, b), edge(b, c).", strategy="delta")
     question = "loop(a) <- edge(a, a)."

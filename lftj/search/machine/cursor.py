@@ -34,7 +34,7 @@ from lftj.search.records import (
     stream_at,
 )
 from lftj.storage.patch import patch_places_at, table_row
-from lftj.storage.runs import directory_of, first_key_from
+from lftj.storage.runs import first_key_from
 from lftj.storage.seek import gallop, lower_bound, ranked
 from lftj.storage.version_memory import INDEX, LEVEL, RUN, first_run, index_at, level_at, run_at, run_column
 
@@ -236,7 +236,7 @@ def seek_runs(cursor, key):
             its = run_at(run + number * RUN)
             column = view(run_column(its, level), stop)
             if its.first_keys > 0 and cursor.parent == 0:
-                directory = directory_of(its)
+                directory = view(its.directory, 2 * its.first_keys + 2)
                 start = directory[2 * first_key_from(directory, np.int64(0), key) + 1]
             else:
                 start = lower_bound(column, start, stop, key)
