@@ -331,7 +331,7 @@ class Machine:
             if status == TO_FOLD:
                 self.fold(host)
                 self._bind(host)
-            if program.header[COMMITS] % LOOK_EVERY == 0:  # as it is when it was bound
+            if program.header[COMMITS] % LOOK_EVERY == 0:  # also where it was bound anew just now
                 host.look_at_journal()
             return True
 

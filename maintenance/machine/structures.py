@@ -90,12 +90,9 @@ class Layers:
         """Begin anew over the memory of a version, which is kept alive."""
         its = self.record
         if self.wants_room:
-            rooms, asked = (its.few_room, its.many_room), (its.asked_few, its.asked_many)
+            few, many = self._most
             self._make_room(
-                *(
-                    room if n <= room else min(most, GROWTH * n)
-                    for room, n, most in zip(rooms, asked, self._most, strict=True)
-                )
+                _grown(its.few_room, its.asked_few, few), _grown(its.many_room, its.asked_many, many)
             )
         its.runs = int(Index.view(memory).runs)
         one = np.concatenate([memory, np.zeros(2 * Run.LENGTH, np.int64)])
@@ -147,6 +144,11 @@ class Layers:
         rows, weights = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
         rows, weights = net_rows(rows, weights)
         return (rows, weights) if len(weights) else None
+
+
+def _grown(room: int, asked: int, most: int) -> int:
+    """The room for tuples, of which so many were asked for."""
+    return room if asked <= room else min(most, GROWTH * asked)
 
 
 class Supports:
