@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from lftj.memory import view
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.second_rows import key_conflict
@@ -209,18 +209,29 @@ def _settle(of_key, resets, bounds, entries, weights, there, current, changed, c
                 stays = weights[entry] > 0
             elif weights[entry] > 0:
                 if came >= 0:
-                    conflict[:, 0], conflict[:, 1] = entries[:, came], entries[:, entry]
+                    _copy_row(entries, came, conflict, 0)
+                    _copy_row(entries, entry, conflict, 1)
                     return found, step
                 came = entry
         if stays and came >= 0:
-            conflict[:, 0], conflict[:, 1] = current[:, key], entries[:, came]
+            _copy_row(current, key, conflict, 0)
+            _copy_row(entries, came, conflict, 1)
             return found, step
         if there[key] and not stays:
-            changed[:, found], changed_in[found], signs[found] = current[:, key], step, -1
+            _copy_row(current, key, changed, found)
+            changed_in[found], signs[found] = step, -1
             found += 1
         if came >= 0:
-            changed[:, found], changed_in[found], signs[found] = entries[:, came], step, 1
-            current[:, key] = entries[:, came]
+            _copy_row(entries, came, changed, found)
+            _copy_row(entries, came, current, key)
+            changed_in[found], signs[found] = step, 1
             found += 1
         there[key] = stays or came >= 0
     return found, -1
+
+
+@part
+def _copy_row(source, its, target, at):
+    """Write a row as target[:, at]."""
+    for column in range(len(source)):
+        target[column, at] = source[column, its]

@@ -41,7 +41,7 @@ from lftj.language.body import CheckedHead
 from lftj.language.several_aggregates import shown_name
 from lftj.language.syntax import Aggregate
 from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
-from lftj.storage.signed_rows import Columns, net_rows, row_order, table_of
+from lftj.storage.signed_rows import Columns, first_rows, net_rows, row_order, table_of
 from lftj.values.names import DISTINCT_COUNT, VARIANCES
 from lftj.values.schema import ColumnType
 from maintenance.changes.timed_change import running, starts_of
@@ -474,4 +474,4 @@ def _difference(keys, slots, values, before, after, new_values):  # type: ignore
             for place in range(n, n + went + came):
                 rows[column, place] = keys[column, group]
         n += np.int64(went) + np.int64(came)
-    return rows[:, :n].copy(), weights[:n].copy()
+    return first_rows(rows, n), weights[:n].copy()

@@ -22,7 +22,7 @@ import numpy as np
 
 from indices.compiled import kernel
 from lftj.process import debug
-from lftj.storage.signed_rows import Columns, net_rows, row_order, table_of
+from lftj.storage.signed_rows import Columns, first_rows, net_rows, row_order, table_of
 from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import group_boundaries
 from maintenance.groups.distinct_counts import DistinctCounts
@@ -271,4 +271,4 @@ def _differences(keys, slots, values, before, after, new_values, places):  # typ
                         rows[column, n] = new_values[group, place - n_keys]
                 weights[n] = -1 if going else 1
                 n += 1
-    return rows[:, :n].copy(), weights[:n].copy()
+    return first_rows(rows, n), weights[:n].copy()

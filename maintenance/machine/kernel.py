@@ -19,12 +19,13 @@ from __future__ import annotations
 import numpy as np
 
 from indices.array_views import view_of
+from indices.calls_by_address import caller_of
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
 from indices.records import WORD
 from lftj.memory import view
 from lftj.search.records import STATUS_DONE
-from lftj.search.regions.weighted import Progress, Term, _search_all, progress_at
+from lftj.search.regions.weighted import SEARCH_ALL, Progress, Term, _search_all, progress_at
 from lftj.storage.net_weights import net_weights
 from lftj.storage.row_table import _take_off
 from lftj.storage.signed_rows import _net
@@ -81,6 +82,8 @@ view_u32 = view_of(np.uint32)
 BLOCK = Block.LENGTH
 PROGRESS = Progress.LENGTH
 TERM_ITEMS = Term.LENGTH
+
+search_all_at_address = caller_of(_search_all, SEARCH_ALL)
 
 MOST_EXACT = 2**53
 """Whole numbers up to here are doubles."""
@@ -273,8 +276,8 @@ def join(program, op):
     counted = np.zeros(PROGRESS, np.int64)
     terms = view(op.terms, op.n_terms * TERM_ITEMS).reshape((op.n_terms, TERM_ITEMS))
     buffer = view(op.buffer, op.n_buffer)
-    found, found_weights, status = _search_all(
-        terms, op.listed, memories, bindings, weights, buffer, op.budget, counted
+    found, found_weights, status = search_all_at_address(
+        op.search, terms, op.listed, memories, bindings, weights, buffer, op.budget, counted
     )
     progress = progress_at(counted.ctypes.data)
     head.opens += progress.opens

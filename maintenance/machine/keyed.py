@@ -19,7 +19,7 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.storage.keyed import _rows_below, _settle
-from lftj.storage.signed_rows import _net, _order
+from lftj.storage.signed_rows import _net, _order, first_rows
 from lftj.storage.version_memory import index_at
 from maintenance.machine.collecting import take
 from maintenance.machine.layers import memory_of
@@ -64,7 +64,7 @@ def net_keyed(relation, rows, kinds):
                 entries[1 + column, n_entries] = rows[column, row]
             weights[n_entries] = 1 if kinds[row] == UPSERTED else kinds[row]
             n_entries += 1
-    entries, weights = _net(entries[:, :n_entries].copy(), weights[:n_entries].copy())
+    entries, weights = _net(first_rows(entries, n_entries), weights[:n_entries].copy())
     bounds = np.zeros(n_keys + 1, np.int64)
     for entry in range(len(weights)):
         bounds[entries[0, entry] + 1] += 1
@@ -89,7 +89,7 @@ def net_keyed(relation, rows, kinds):
     if wrong >= 0:
         return LEFT
     relation.staged = found + without_change(starts, changed_in[:found])
-    changed, signs = _net(changed[:, :found].copy(), signs[:found].copy())
+    changed, signs = _net(first_rows(changed, found), signs[:found].copy())
     if depth == relation.arity:
         return take(relation, changed, signs)
     wide, is_known = whole_rows(rows, kinds, changed)
@@ -137,7 +137,7 @@ def rows_of_keys(index, keys, depth):
     room = n * (1 + 2 * index_at(memory_of(index, index.is_b)).runs)
     found, weights = np.empty((1 + levels, room), np.int64), np.empty(room, np.int64)
     n_found = _rows_below(memory, keys, found, weights)
-    present, _ = _net(found[:, :n_found].copy(), weights[:n_found].copy())
+    present, _ = _net(first_rows(found, n_found), weights[:n_found].copy())
     columns = view(index.order, levels)
     there, rows = np.zeros(n, np.bool_), np.zeros((depth, n), np.int64)
     for place in range(present.shape[1]):

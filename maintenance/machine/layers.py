@@ -19,7 +19,7 @@ from indices.compiled import part
 from lftj.memory import view
 from lftj.storage.net_weights import surgeries
 from lftj.storage.runs import C_AT, CURSOR_FIELDS, NEVER, _flat_run, _narrowed, add_up
-from lftj.storage.signed_rows import _net
+from lftj.storage.signed_rows import _net, first_rows
 from lftj.storage.version_memory import RUN, first_run, index_at, run_at
 from maintenance.machine.records import DONE, FULL, layered_at, relation_at
 from maintenance.strategies.surgery import _branches_of
@@ -71,7 +71,7 @@ def changed_rows(relation, order, levels, equal, n_equal):
             weights[kept] = given[row]
             kept += 1
     if kept < n:
-        rows, weights = rows[:, :kept].copy(), weights[:kept].copy()
+        rows, weights = first_rows(rows, kept), weights[:kept].copy()
     if kept > 1:
         rows, weights = _net(rows, weights)
     return rows, weights
@@ -162,7 +162,7 @@ def branches(join):
         index = layered_at(join.index)
         found = np.empty((3, rows.size), np.int64)
         n = surgeries(view(memory_of(index, index.next_is_b), 1), rows, weights, found[0], found[1], found[2])
-        rows, weights = _branches_of(rows, found[:, :n].copy(), join.level)
+        rows, weights = _branches_of(rows, first_rows(found, n), join.level)
     if join.bound <= join.level and len(weights) > 0:
         rows, weights = _net(rows[: join.bound].copy(), weights)
     return rows, weights

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indices.calls_by_address import code_address
 from lftj.memory import address
 from lftj.rewriting.guard import Spans
+from lftj.search.regions.weighted import SEARCH_ALL, _search_all
 from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.runs import MAX_RUNS
 from lftj.values.collector import Collector, Lease
@@ -288,6 +290,7 @@ class MachineProgram:
         if searches.n_searched:
             uses = [self._use(use) for use in searches.uses]
             fields |= {
+                "search": code_address(_search_all, SEARCH_ALL),
                 "terms": address(searches._terms),
                 "n_terms": len(searches._terms),
                 "memories": self._kept(np.zeros(len(uses))),

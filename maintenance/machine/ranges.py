@@ -25,6 +25,7 @@ from indices.compiled import part
 from indices.keys import KEY_MAX
 from lftj.memory import address, view
 from lftj.storage.relation_version import RelationVersion
+from lftj.storage.signed_rows import first_rows
 from lftj.storage.support import _narrowed
 from lftj.storage.version_memory import index_at
 from maintenance.machine.collecting import collect, take
@@ -192,7 +193,7 @@ def members(memory, keys, n, n_both, n_others, room):
             if weight_below(memory, found, kept, levels) > 0:
                 of[kept] = key
                 kept += 1
-    return of[:kept], found[:, :kept].copy()
+    return of[:kept], first_rows(found, kept)
 
 
 @part(makes_arrays=True)

@@ -150,7 +150,8 @@ class Join(Record):
     bound: int
     n_searched: int
     sign: int  # where nothing is searched
-    terms: int  # Terms of lftj.search.regions.weighted, and how many
+    search: int  # where the code of lftj.search.regions.weighted._search_all is
+    terms: int  # its Terms, and how many
     n_terms: int
     memories: int  # addresses of the memories, written; and how many
     n_memories: int

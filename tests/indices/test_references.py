@@ -31,10 +31,17 @@ def decorated(function: ast.FunctionDef) -> Compiled | None:
     return None
 
 
+def by_address(value: ast.expr) -> str | None:
+    """The kernel that is called by what an expression gives, if it is one of those."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "caller_of":
+        return ast.unparse(value.args[0])
+    return None
+
+
 def compiled_functions() -> dict[tuple[str, str], Compiled]:
     """By module and name; what a module imports stands under its name there, too."""
     found: dict[tuple[str, str], Compiled] = {}
-    imported: list[tuple[str, str, str, str]] = []
+    known_as: list[tuple[str, str, str, str]] = []  # in a module by a name: what is in a module by another
     for package in KERNEL_PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -42,10 +49,12 @@ def compiled_functions() -> dict[tuple[str, str], Compiled]:
                 if isinstance(node, ast.FunctionDef) and (own := decorated(node)) is not None:
                     found[module, node.name] = own
                 elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                    imported += [
+                    known_as += [
                         (module, one.asname or one.name, node.module, one.name) for one in node.names
                     ]
-    for module, name, source, original in imported:
+                elif isinstance(node, ast.Assign) and (called := by_address(node.value)) is not None:
+                    known_as += [(module, ast.unparse(node.targets[0]), module, called)]
+    for module, name, source, original in known_as:
         if (source, original) in found:
             found[module, name] = found[source, original]
     return found
@@ -54,6 +63,7 @@ def compiled_functions() -> dict[tuple[str, str], Compiled]:
 def test_who_calls_what_makes_arrays_counts_references() -> None:
     functions = compiled_functions()
     assert len(functions) > 300
+    assert functions["maintenance.machine.kernel", "search_all_at_address"].makes_arrays
     wrong = [
         f"{module}.{name} calls {called}"
         for (module, name), function in functions.items()

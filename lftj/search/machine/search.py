@@ -44,6 +44,7 @@ Cost: as leapfrog triejoin, O(log runs) more where runs have tuples.
 from __future__ import annotations
 
 import numpy as np
+from numba import int64
 
 from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
@@ -93,6 +94,9 @@ from lftj.search.records import (
     search_at,
     stream_at,
 )
+
+SEARCH_REGIONS = (int64, int64[::1], int64[:, ::1], int64[:, ::1], int64)
+"""The types of its arguments."""
 
 
 @kernel

@@ -33,6 +33,7 @@ from lftj.search.regions.evaluation import Operations
 from lftj.search.shares import SLICE
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.seek import gallop, lower_bound, ranked
+from lftj.storage.signed_rows import first_rows
 from lftj.storage.version_memory import INDEX, LEVEL, index_at, level_at
 
 LISTED_ROWS = 1 << 16
@@ -344,4 +345,4 @@ def _list_rows(where, indexes, bindings, weights, columns):
     while listing.binding < n and n_rows < LISTED_ROWS and listing.opens + listing.nexts < stop_at:
         rows, row_weights = with_room(rows, row_weights, n_rows, np.int64(1))
         n_rows = _fill(listing, indexes, bindings, weights, columns, rows, row_weights, n_rows)
-    return rows[:, :n_rows].copy(), row_weights[:n_rows].copy(), listing.binding == n
+    return first_rows(rows, n_rows), row_weights[:n_rows].copy(), listing.binding == n

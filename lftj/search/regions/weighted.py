@@ -28,7 +28,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import int64
 
+from indices.calls_by_address import caller_of, code_address
 from indices.compiled import kernel, part
 from indices.records import WORD, Record, record_at
 from lftj.errors import RangeError
@@ -36,7 +38,7 @@ from lftj.memory import address, view
 from lftj.process import debug
 from lftj.search.machine import plan_check
 from lftj.search.machine.plan import RegionPlan
-from lftj.search.machine.search import add_up_counts, begin, run_search
+from lftj.search.machine.search import SEARCH_REGIONS, add_up_counts, begin, search_regions
 from lftj.search.records import (
     STATUS_DONE,
     STATUS_FULL,
@@ -50,6 +52,7 @@ from lftj.search.shares import SLICE
 from lftj.storage.catalog import IndexUse
 from lftj.storage.index_version import IndexVersion
 from lftj.storage.net_weights import multiply_by_tuples
+from lftj.storage.signed_rows import first_rows
 
 BUFFERED_ROWS = 1 << 10
 
@@ -58,6 +61,7 @@ class Term(Record):
     """One of the searches."""
 
     search: int  # its Search
+    code: int  # where the code of search_regions is
     sign: int
     places: int  # list of the depths that become columns
     indexes: int  # list of the numbers of its indices, and how many
@@ -77,6 +81,7 @@ class Progress(Record):
     failed: int  # regions whose path failed
 
 
+search_at_address = caller_of(search_regions, SEARCH_REGIONS)
 term_at = record_at(Term)
 progress_at = record_at(Progress)
 TERM = Term.BYTES
@@ -128,6 +133,7 @@ class WeightedSearches:
             counted += [numbers[participant.index], len(participant.places), *participant.places]
         return Term.fields(
             search=self._keep(plan.new_memory(record=False)),
+            code=code_address(search_regions, SEARCH_REGIONS),
             sign=search.sign,
             places=self._keep(search.places),
             indexes=self._keep(numbers),
@@ -297,19 +303,33 @@ def _begin_term(term, indexes):
     numbers = view(term.indexes, term.n_indexes)
     for place in range(len(its)):
         its[place] = indexes[numbers[place]]
-    begin(search_at(term.search), its)
+    search = search_at(term.search)
+    begin(search, its)
+    add_up_counts(search)
 
 
 @part
 def _end_term(search, progress):
     """Add up what a term's search took; the next one is to begin."""
-    add_up_counts(search)
     progress.opens += search.opens
     progress.nexts += search.nexts
     progress.seeks += search.seeks
     progress.failed += search.failed_regions
     progress.term += 1
     progress.going = 0
+
+
+SEARCH_ALL = (
+    int64[:, ::1],
+    int64,
+    int64[::1],
+    int64[:, ::1],
+    int64[::1],
+    int64[::1],
+    int64,
+    int64[::1],
+)
+"""The types of its arguments."""
 
 
 @kernel(makes_arrays=True)
@@ -338,12 +358,12 @@ def _search_all(terms, columns, indexes, bindings, weights, buffer, budget, coun
         before = progress.opens + progress.nexts + progress.seeks
         status = STATUS_FULL
         while status == STATUS_FULL:
-            add_up_counts(search)
             taken = before + search.opens + search.nexts + search.seeks
             if taken > budget or work >= SLICE:
                 status = STATUS_PAUSED
                 break
-            status = run_search(search, regions, found, min(SLICE - work, budget - taken + 1))
+            left = min(SLICE - work, budget - taken + 1)
+            status = search_at_address(term.code, term.search, indexes, regions, found, left)
             work += search.work
             n_found = search.rows
             if status == STATUS_PAUSED or n_found == 0:
@@ -352,13 +372,13 @@ def _search_all(terms, columns, indexes, bindings, weights, buffer, budget, coun
             out = row_weights[n_rows : n_rows + n_found]
             binding = _weigh(term, bindings, weights, found, n_found, binding, out)
             if not _count_tuples(term, indexes, found, out):
-                return rows[:, :0].copy(), row_weights[:0].copy(), STATUS_OVERFLOW
+                return first_rows(rows, 0), row_weights[:0].copy(), STATUS_OVERFLOW
             _copy_listed(found, view(term.places, columns), rows, n_rows, n_found)
             n_rows += n_found
             search.rows = 0
         if status == STATUS_DONE or taken > budget:
             _end_term(search, progress)
-    return rows[:, :n_rows].copy(), row_weights[:n_rows].copy(), status
+    return first_rows(rows, n_rows), row_weights[:n_rows].copy(), status
 
 
 _OPERATIONS = Progress.place("opens")
