@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 import duckdb
+import ibis
+import narwhals as nw
 import polars
 import pyarrow as pa
 import pytest
@@ -45,7 +47,6 @@ def test_a_relation_of_duckdb(ws: Workspace, tables: Tables) -> None:
 
 
 def test_an_expression_of_ibis(ws: Workspace, tables: Tables) -> None:
-    ibis = pytest.importorskip("ibis", reason="ibis is not installed")
     r = ibis.table({"a": "int64", "b": "int64"}, name="r")
     s = ibis.table({"c": "int64", "d": "int64"}, name="s")
     check(
@@ -59,7 +60,6 @@ def test_an_expression_of_ibis(ws: Workspace, tables: Tables) -> None:
 
 
 def test_a_frame_of_narwhals(ws: Workspace, tables: Tables) -> None:
-    nw = pytest.importorskip("narwhals", reason="narwhals is not installed")
     frame = nw.from_native(tables.connection.sql("select * from r"))
     lazy = frame.filter(nw.col("b") > 6).group_by("a").agg(nw.col("b").sum().alias("total"))
     check(ws, lazy, tables.connection.execute(GROUPED).fetchall())
