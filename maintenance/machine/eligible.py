@@ -8,6 +8,7 @@ from lftj.values.schema import Schema
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.whole_sums import WholeSums
+from maintenance.heads.counted_source import BagSource
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.intermediate import Intermediate
 from maintenance.heads.maintained_body import RangeBody
@@ -55,8 +56,8 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
     """Why a head can't be stepped by the machine, if so.  ``functions``: heads of one value per key."""
     if head.component:
         return "it depends on itself"
-    if head.schema.bag or head.schema.wide:
-        return "it is a bag"
+    if head.schema.wide:
+        return "its rows are wide"
     if not head.reads_as_functions <= set(functions):
         return "it reads as a function what may have two values of one key"
     (source, *others) = head.sources
@@ -67,7 +68,12 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
     for source in head.sources:
         if isinstance(source, OperatorSource):
             return "an operator"
-        if type(source) is not SetSource:
+        if isinstance(source, BagSource):
+            if source._head.copies is not None:
+                return "how many copies there are is computed"
+            if source._assignments._support is not None:
+                return "several alternatives"
+        elif type(source) is not SetSource:
             return "an aggregate among several rules, a window, or evaluated whole"
         if why := _refusal_of_bodies(source.bodies):
             return why

@@ -298,7 +298,7 @@ def project(program, op):
     head = relation_at(op.head)
     if program.collected == 0:
         return DONE
-    rows, weights = collected(program, head.arity)
+    rows, weights = collected(program, head.width)
     if op.supports == 0:
         return take(head, rows, weights)
     supports = relation_at(op.supports)
@@ -306,12 +306,14 @@ def project(program, op):
         return LEFT
     index = layered_at(supports.primary)
     n = len(weights)
-    held, before, after = np.empty((head.arity, n), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    held, before, after = np.empty((head.width, n), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     net_weights(memory_of(index, index.is_b), rows, held)
     for row in range(n):
         before[row], after[row] = held[-1, row], held[-1, row] + weights[row]
         if after[row] < 0:
             return LEFT
+    if head.width < head.arity:
+        return take_copies(head, rows, weights, before)
     crossed, before, after = crossing(rows, before, after, np.int64(1))
     signs = np.empty(len(before), np.int64)
     for row in range(len(signs)):

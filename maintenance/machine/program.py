@@ -25,6 +25,7 @@ from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.runs import MAX_RUNS
 from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
+from maintenance.heads.counted_source import BagSource
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource, SideBySideSource
@@ -247,6 +248,8 @@ class MachineProgram:
                 bodies: Sequence[RuleBody] = source._intermediate.bodies
                 wanted = _read_by(source)
                 name = sharers_of(source)[0].head.relation  # whose figures the general way writes
+            elif isinstance(source, BagSource):
+                bodies, wanted = source.bodies, source._head.variables
             else:
                 assert isinstance(source, SetSource)
                 bodies, wanted = source.bodies, source._names

@@ -194,7 +194,7 @@ class Account(Record):
 class Project(Record):
     code: int
     head: int
-    supports: int  # Relation; 0: every row is a tuple of its own
+    supports: int  # Relation, without the number of a copy where the head is a bag; 0: every row is a tuple
 
 
 class Group(Record):

@@ -1641,6 +1641,13 @@ FAULTS = (
         MACHINE,
     ),
     Fault(
+        "the machine counts the copies in a bag that is a head as after the change",
+        "maintenance/machine/kernel.py",
+        "        return take_copies(head, rows, weights, before)\n",
+        "        return take_copies(head, rows, weights, after)\n",
+        ("maintenance/machine/test_machine_kinds.py",),
+    ),
+    Fault(
         "the machine shows a tuple from its second assignment on",
         "maintenance/machine/kernel.py",
         "crossing(rows, before, after, np.int64(1))",

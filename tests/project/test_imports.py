@@ -29,7 +29,7 @@ HOUSE = {
         child  demo
         workloads
         spark
-        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month
+        ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month  many_changes
         single_changes  maintenance_report
         grid  tpch  nexmark
         datasets

@@ -83,6 +83,8 @@ RULES = (
     "amounts(sum(p), count(), sum(c), upper_quantile(b, 0.3, c)) <- t(a, b, c), p = a * b.",
     "mean[a] = avg(b) <- u(a), s(a, b).",
     "means(avg(p), a, count(), avg(c)) <- t(a, b, c), p = b - 3 * c.",
+    "bag copies(b) <- r(a, b), s(_, b).",
+    "bag all(a) <- r(a, _). bag all(c) <- s(_, c). bag all(a) <- u(a).",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
 )
 ABOVE = (
@@ -92,6 +94,7 @@ ABOVE = (
     "bar[] = upper_quantile(b, 0.5, c) <- t(_, b, c). "
     "above[] = sum(x) <- t(_, b, c), bar[] = m, b >= m, x = b * c.",
     "ends(a, min(b), max(b), count()) <- r(a, b). widths[d] = count() <- ends(_, b, c, n), n > 1, d = c - b.",
+    "bag pairs(a, c) <- r(a, b), s(b, c). n[a] = count() <- pairs(a, _). bag some(a) <- pairs(a, c), u(c).",
     "low[a] = min(b) <- r(a, b). n[a] = count() <- s(a, _). both[a] = x <- low[a] = y, n[a] = z, x = y - z.",
 )
 OTHERS = (
