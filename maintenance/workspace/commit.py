@@ -141,6 +141,12 @@ class Commit:
         shown = self._schemas
         return CodedChanges(shown, {name: self._changes[name] for name in self._changes if name in shown})
 
+    def prepare(self) -> None:
+        """What has to be done before there is a commit, when all changes are worked out."""
+        prepare = self._transaction.prepare
+        if prepare is not None:
+            prepare(Changes(self._schemas.keys(), self.head_changes), self._tick.late_rows)
+
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""
         self._transaction.stats = self.stats

@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 _FEW = 64
 """Rows of one call that are staged as numbers."""
+
+Prepare = Callable[[Changes, Mapping[str, pa.Table]], object]
+"""Takes the changes of all heads, and by stream the late rows, of a commit that is to be."""
 
 
 class Changeable(Protocol):
@@ -95,10 +98,11 @@ class Transaction:
 
     _open = False  # until it is made
 
-    def __init__(self, workspace: Changeable) -> None:
+    def __init__(self, workspace: Changeable, prepare: Prepare | None = None) -> None:
         self._workspace = workspace
+        self.prepare = prepare
         self._buffers: dict[str, WriteBuffer] = {}
-        self._layout = workspace.layout
+        self._layout = workspace.layout if prepare is None else None
         self._numbers: list[int] = []
         """What is staged as numbers, before all that the buffers have: as :meth:`Machine.commit` takes it."""
         self.piece: Piece | None = None

@@ -79,7 +79,7 @@ from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readabl
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
 from maintenance.workspace.subscribers import Subscriber
-from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.transaction import Prepare, Transaction
 from maintenance.workspace.verification import verify_closed, verify_heads
 from maintenance.workspace.view_choices import (
     reconsidered,
@@ -349,9 +349,14 @@ class Workspace(Operators):
 
     # -- transactions --------------------------------------------------------------------
 
-    def transaction(self) -> Transaction:
-        """Stage changes in a ``with`` block; they are committed at its end, or dropped when it raises."""
-        return Transaction(self)
+    def transaction(self, *, prepare: Prepare | None = None) -> Transaction:
+        """Stage changes in a ``with`` block; they are committed at its end, or dropped when it raises.
+
+        ``prepare``: called with the changes of all heads, and by stream with the late rows, when these are
+        worked out and nothing is published or in the journal yet.  What it raises drops the transaction; what
+        it has written elsewhere by then is there whenever the commit is (the first phase of two).
+        """
+        return Transaction(self, prepare)
 
     def subscribe(self, head: str, callback: Subscriber) -> Callable[[], None]:
         """Call ``callback`` with each non-empty change table of a head, after the commit, in commit order.
