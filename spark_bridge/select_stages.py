@@ -273,7 +273,7 @@ class _Stages:
 
     def _check(self, text: ProgramText, head: str) -> None:
         """Refuse what Spark would pad, and note what a head has of it."""
-        known = refuse_padded(text.plans(), {name: self._lengths.get(name, []) for name, _ in text.relations})
+        known = refuse_padded(text.rules, {name: self._lengths.get(name, []) for name, _ in text.relations})
         before = self._lengths.get(head) or [set() for _ in known.get(head, ())]
         self._lengths[head] = [a | b for a, b in zip(before, known.get(head, before), strict=False)]
 

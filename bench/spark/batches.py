@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,18 +102,6 @@ class Batches(SparkSubject):
         self._figures["build s"] = time.perf_counter() - started
         self._figures["build shuffled MiB"] = (self.spark.shuffled_bytes() - before) / 2**20
         self._figures["state when built MiB"] = self._state_bytes() / 2**20
-        self._watch_sources()
-
-    def _watch_sources(self) -> None:
-        """Count where the partitions' engines come from; the batches' receipts have it."""
-        run = self._join._run
-
-        def watched(*given: Any) -> Any:
-            receipts = run(*given)
-            self._sources.update(receipt.source for receipt in receipts if receipt.source)
-            return receipts
-
-        self._join._run = watched  # type: ignore[assignment]
 
     def first(self) -> int:
         """The head after the warm-up batches."""
@@ -129,7 +117,15 @@ class Batches(SparkSubject):
         return file
 
     def _apply(self, file: Path) -> DataFrame:
-        return self._join.apply({"edge": self.spark.session.read.schema(CHANGES_SCHEMA).parquet(str(file))})
+        """Apply it, and count where the partitions' engines come from."""
+        from spark_bridge.stages.batch_stats import BatchStats
+
+        changes = self.spark.session.read.schema(CHANGES_SCHEMA).parquet(str(file))
+        found = self._join.apply({"edge": changes})
+        stats = self._join.stats
+        if isinstance(stats, BatchStats):
+            self._sources.update(stats.engines)
+        return found
 
     def times(self, least: int, spend: float) -> Iterator[Times | None]:
         self._sources.clear()

@@ -27,10 +27,10 @@ from lftj.language.syntax import (
     Constant,
     Expression,
     Literal,
+    Rule,
     Variable,
     flat,
 )
-from spark_bridge.placing.head_plan import HeadPlan
 
 _NOTE = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -52,23 +52,26 @@ def padded(column: Column, field: StructField) -> Column:
     return column if n is None else F.when(F.length(column) < n, F.rpad(column, n, " ")).otherwise(column)
 
 
-def refuse_padded(plans: Sequence[HeadPlan], lengths: Lengths) -> Lengths:
+def refuse_padded(rules: Sequence[tuple[str, Rule]], lengths: Lengths) -> Lengths:
     """The lengths of the heads, too.  Raises TypeClashError where rules compare what Spark would pad first.
 
-    ``plans``: of heads, each after those that it reads.
+    ``rules``: each with the text that it stands in.  Heads that depend on themselves are gone through until
+    nothing is added.
     """
-    if not any(n for of in lengths.values() for n in of):
-        return lengths
     known = {name: list(of) for name, of in lengths.items()}
-    for plan in plans:
-        head: list[set[int]] = [set() for _ in plan.schema.columns]
-        for rule in plan.rules:
-            found = _Compared(rule.text)
-            found.body(rule.syntax.body, known)
-            for place, term in enumerate(rule.syntax.heads[0].columns):
-                if isinstance(term, Variable):
-                    head[place] |= found.lengths[term.name]
-        known[plan.name] = head
+    if not any(n for of in lengths.values() for n in of):
+        return known
+    before: object = None
+    while before != known:
+        before = {name: [set(of) for of in columns] for name, columns in known.items()}
+        for text, rule in rules:
+            found = _Compared(text)
+            found.body(rule.body, known)
+            for head in rule.heads:
+                columns = known.setdefault(head.relation, [set() for _ in head.columns])
+                for of, term in zip(columns, head.columns, strict=False):
+                    if isinstance(term, Variable):
+                        of |= found.lengths[term.name]
     return known
 
 

@@ -301,6 +301,11 @@ class ProgramText:
         """
         return _shared_plans(self)
 
+    @property
+    def rules(self) -> list[tuple[str, Rule]]:
+        """The rules of all plans, each with the text that it stands in.  Raises as :meth:`plans`."""
+        return [(rule.text, rule.syntax) for plan in self.plans() for rule in plan.rules]
+
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations and heads that a head reads, by number of its plan."""
         plans = self.plans()

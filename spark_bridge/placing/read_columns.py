@@ -138,6 +138,18 @@ class ReadColumns:
 
 
 def read_program(
+    rule: str, head: str | None, relations: Mapping[str, DataFrame], nulls: InputNulls
+) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+    """A program that cells evaluate, and the relations as it reads them.
+
+    Raises as :func:`read_text`, RuleError for what cells can't, and TypeClashError.
+    """
+    text, frames, columns = read_text(rule, head, relations, nulls)
+    refuse_padded(text.rules, columns.char_lengths())
+    return text, frames, columns
+
+
+def read_text(
     rule: str,
     head: str | None,
     relations: Mapping[str, DataFrame],
@@ -167,7 +179,6 @@ def read_program(
     )
     streams = streams_of(parse(rule), dict(schemas), times) if times is not None else ()
     text = ProgramText(rule, head, schemas, streams=streams)
-    refuse_padded(text.plans(), columns.char_lengths())
     return text, frames, columns
 
 

@@ -1,4 +1,4 @@
-"""What a batch took, and how well the grids fit what there is."""
+"""What a batch took; on executors also how well the grids fit what there is."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from maintenance.stats import TransactionStats
 from spark_bridge.placing.plan_fit import PlanFit
 from spark_bridge.stages.worker import Receipt
 
 
 @dataclass(frozen=True)
 class BatchStats:
-    """What the last batch took.
+    """What the last batch took on executors.
 
     Attributes:
         seconds: From the call to the commit.
@@ -61,3 +62,26 @@ class BatchStats:
             expired=dict(expired),
             plan=plan,
         )
+
+
+@dataclass(frozen=True)
+class DriverStats:
+    """What the last batch took in the driver.
+
+    Attributes:
+        seconds: From the call to the commit.
+        arrival: Seconds of these, until the batch's rows were in the driver.
+        head_changes: Rows of changes of the result.
+        changed: Rows of changes that came.
+        late: By stream, rows that came too late; of those that had some.
+        expired: By stream, rows that left it.
+        heads: What each head took; None of the making of a state.
+    """
+
+    seconds: float
+    arrival: float
+    head_changes: int
+    changed: int
+    late: Mapping[str, int]
+    expired: Mapping[str, int]
+    heads: TransactionStats | None

@@ -33,6 +33,7 @@ from spark_bridge.stages.clock_stage import BatchClock
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.worker import Receipt
 from spark_bridge.state.delta_head import DeltaHead
+from spark_bridge.state.frames import head_rows
 from spark_bridge.state.manifest import Batch, PartitionState, StateManifest
 from spark_bridge.state.store import StateStore
 
@@ -225,7 +226,8 @@ class StateVersions:
     def to_delta(self) -> None:
         """Bring the Delta table, if there is to be one, to where the state is.  Raises StateError."""
         if self._delta is not None:
-            self._delta.follow(self.manifest, self.head_states())
+            states = self.head_states()
+            self._delta.follow(self.manifest, lambda schema: head_rows(self.store, schema, states))
 
     # -- how the plan fits ----------------------------------------------------------
 

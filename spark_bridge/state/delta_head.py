@@ -22,8 +22,9 @@ batches are missing than the state remembers, a partition at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,15 +32,39 @@ import pyarrow.compute as pc
 from lftj.errors import SourceError, StateError
 from lftj.files.delta_tables import FEED, arrow_schema, deltalake_package, opened
 from lftj.files.whole_files import reason
-from spark_bridge.state.frames import head_rows
-from spark_bridge.state.manifest import PartitionState, StateManifest
-from spark_bridge.state.store import StateStore
+from spark_bridge.state.manifest import StateManifest
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
+Rows = Callable[[pa.Schema], Iterable[pa.RecordBatch]]
+"""The rows of a head, as a schema has them."""
+
 MOST_TRIES = 10
 """Of one commit, while others commit to the table at the same time."""
+
+
+class HeadFiles(Protocol):
+    """Where the changes of batches are kept, by the names that a version has for them."""
+
+    @property
+    def path(self) -> str: ...
+
+    def read_table(self, name: str) -> pa.Table: ...
+
+    def newest(self) -> StateManifest | None: ...
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """Where a head is to be a table, as a caller says it."""
+
+    path: str | os.PathLike[str]
+    storage_options: Mapping[str, str] | None = None
+
+    def table(self, changes: pa.Schema, files: HeadFiles) -> DeltaHead:
+        """The head there; arguments and errors as of :class:`DeltaHead`."""
+        return DeltaHead(self.path, changes, files, self.storage_options)
 
 
 class DeltaHead:
@@ -54,7 +79,7 @@ class DeltaHead:
         self,
         path: str | os.PathLike[str],
         changes: pa.Schema,
-        store: StateStore,
+        files: HeadFiles,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         text = os.fspath(path)
@@ -62,7 +87,7 @@ class DeltaHead:
         self.changes = pa.schema([field.with_nullable(True) for field in changes])
         self.schema = self.changes.remove(len(changes) - 1)
         self._nullable = [field.name for field in changes if field.nullable]
-        self.store = store
+        self.files = files
         self.storage_options = None if storage_options is None else dict(storage_options)
         schema_of = deltalake_package().Schema.from_arrow
         for field in self.schema:
@@ -74,10 +99,10 @@ class DeltaHead:
                     f" does not have: {reason(error)}"
                 ) from None
 
-    def follow(self, manifest: StateManifest, states: Sequence[PartitionState]) -> None:
+    def follow(self, manifest: StateManifest, rows: Rows) -> None:
         """Bring the table to a version of the state, with a commit for each batch that it lacks.
 
-        ``states``: the partitions of that version in which the head's rows are.
+        ``rows``: of that version.
         Raises StateError if that can't be done: the state stays as it is, and the next call goes on.
         """
         refused = deltalake_package().exceptions.CommitFailedError
@@ -88,7 +113,7 @@ class DeltaHead:
                 has = self._version_in(table, manifest)
                 if has is not None and has >= manifest.version:
                     return self._refuse_ahead(has, manifest)
-                self._commit(table, has, manifest, states)
+                self._commit(table, has, manifest, rows)
                 tries = 0
             except refused as error:
                 tries += 1
@@ -125,7 +150,7 @@ class DeltaHead:
         has = table.transaction_version(_app_id(manifest))
         if has is None and table.file_uris():
             raise StateError(
-                f"Delta table {self.uri!r} has rows, and they are not of the state at {self.store.path!r}:"
+                f"Delta table {self.uri!r} has rows, and they are not of the state at {self.files.path!r}:"
                 " give the path of a new table, or of an empty one"
             )
         return has
@@ -133,29 +158,27 @@ class DeltaHead:
     def _refuse_ahead(self, has: int, manifest: StateManifest) -> None:
         """Raise StateError if the table has more than the state; others may have made versions meanwhile."""
         if has > manifest.version:
-            newest = self.store.newest()
+            newest = self.files.newest()
             if newest is None or newest.version < has:
                 raise StateError(
-                    f"Delta table {self.uri!r} has version {has} of the state at {self.store.path!r}, which"
+                    f"Delta table {self.uri!r} has version {has} of the state at {self.files.path!r}, which"
                     f" is at version {manifest.version}: it was put back from a copy; delete the table, and"
                     " it is written anew"
                 )
 
     # -- commits --------------------------------------------------------------------
 
-    def _commit(
-        self, table: DeltaTable, has: int | None, manifest: StateManifest, states: Sequence[PartitionState]
-    ) -> None:
+    def _commit(self, table: DeltaTable, has: int | None, manifest: StateManifest, rows: Rows) -> None:
         """One commit more: the next version, or the whole head where its batch may be forgotten."""
         if has is None or any(it.version > has + 1 for it in manifest.batches[:1]):
-            self._write_whole(table, manifest, states)
+            self._write_whole(table, manifest, rows)
             return
         version = has + 1
         batch = next((it for it in manifest.batches if it.version == version), None)
         applied = {} if batch is None else {batch.source: batch.batch_id}
         properties = self._properties(manifest, version, applied)
         empty = self.changes.empty_table()
-        parts = (self.store.read_table(file) for file in (() if batch is None else batch.changes))
+        parts = (self.files.read_table(file) for file in (() if batch is None else batch.changes))
         changes = pa.concat_tables(
             [empty, *(part.rename_columns(empty.column_names).cast(empty.schema) for part in parts)]
         )
@@ -189,12 +212,10 @@ class DeltaHead:
         equal = f"{target} = {source}"
         return f"({equal} or ({target} is null and {source} is null))" if name in self._nullable else equal
 
-    def _write_whole(
-        self, table: DeltaTable, manifest: StateManifest, states: Sequence[PartitionState]
-    ) -> None:
-        rows = pa.RecordBatchReader.from_batches(self.schema, head_rows(self.store, self.schema, states))
+    def _write_whole(self, table: DeltaTable, manifest: StateManifest, rows: Rows) -> None:
+        whole = pa.RecordBatchReader.from_batches(self.schema, rows(self.schema))
         properties = self._properties(manifest, manifest.version, manifest.applied)
-        _write(table, rows, "overwrite" if table.file_uris() else "append", properties)
+        _write(table, whole, "overwrite" if table.file_uris() else "append", properties)
 
     def _properties(
         self, manifest: StateManifest, version: int, batches: Mapping[str, int]

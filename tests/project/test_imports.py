@@ -42,6 +42,7 @@ HOUSE = {
     "spark_bridge": """
         .  worker_daemon
         maintained_join
+        places
         explanation  join_sql  motifs
         select_stages
         stages  join

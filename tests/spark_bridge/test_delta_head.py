@@ -27,6 +27,7 @@ from maintenance import changes_from_delta
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.placing.grids import given_grids
 from spark_bridge.state.delta_head import MOST_TRIES, DeltaHead
+from spark_bridge.state.frames import head_rows
 from support.rows import rows_of
 from support.stage_pipeline import KEPT_BATCHES, StagePipeline, signed_table
 from support.strategies import any_row
@@ -79,7 +80,11 @@ class Followed:
         return self.pipeline.manifest.version
 
     def follow(self, head: DeltaHead | None = None) -> None:
-        (head or self.head).follow(self.pipeline.manifest, self.pipeline.head_states())
+        pipeline = self.pipeline
+        states = pipeline.head_states()
+        (head or self.head).follow(
+            pipeline.manifest, lambda schema: head_rows(pipeline.store, schema, states)
+        )
 
     def check(self) -> None:
         """The table has the state's rows, each once, and says so."""

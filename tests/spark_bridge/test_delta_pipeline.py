@@ -57,7 +57,7 @@ def test_a_table_in_and_a_table_out(
         assert table.transaction_version(f"lftj {state_id} edges") == version
 
     joined = opened()
-    state_id = joined._versions.manifest.state_id
+    state_id = joined._place.versions.manifest.state_id
     check(0)
     append(edges, [(1, 3), (3, 1), (2, 1)])
     assert followed(joined) == len(triangles(edges))

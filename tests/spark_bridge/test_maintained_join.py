@@ -196,7 +196,7 @@ def test_differential_a_value_in_most_rows(spark: SparkSession, tmp_path: Path) 
     }
     rule = "h[w] = count() <- e(k, v), f(k, w)."
     followed = Followed(spark, tmp_path, rule, tables, {"partitions": 6})
-    assert any(grid.heavy for head in followed.joined._versions.chain.grids for grid in head.grids)
+    assert any(grid.heavy for head in followed.joined._place.versions.chain.grids for grid in head.grids)
     followed.check()
     followed.batch({"e": [((0, 7), -1), ((0, 800), 1), ((5, 800), 1)], "f": [((0, 3), -1), ((0, 90), 1)]})
     followed.check()
@@ -374,13 +374,13 @@ def test_what_killed_applications_left_goes(spark: SparkSession, tmp_path: Path)
     options = {"shares": ONE_CELL, "partitions": 1}
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
     made = files_of(tmp_path)
-    assert made == {"manifest-000000000001.json", *followed.joined._versions.manifest.files()}
+    assert made == {"manifest-000000000001.json", *followed.joined._place.versions.manifest.files()}
     running = left(2)
     followed.opened()
     assert running in files_of(tmp_path), "another application may be at it"
     followed.batch({"e": [((50, 51), 1)]})
     manifests = {"manifest-000000000001.json", "manifest-000000000002.json"}
-    made = manifests | followed.joined._versions.manifest.files()
+    made = manifests | followed.joined._place.versions.manifest.files()
     assert files_of(tmp_path) == made
     left(2)
     followed.opened()
@@ -408,7 +408,7 @@ def test_nothing_is_left_where_only_sampling_fails(
 ) -> None:
     """The stages, which are run to say in our words what is wrong with the data, find nothing."""
     sampling = mock.Mock(side_effect=PythonException("a lost worker"))
-    monkeypatch.setattr("spark_bridge.maintained_join.sampled_grids", sampling)
+    monkeypatch.setattr("spark_bridge.places.executor_state.sampled_grids", sampling)
     frames = {"e": spark.createDataFrame(edges(5, 9))}
     with pytest.raises(PythonException, match="a lost worker"):
         MaintainedJoin("h(a, b) <- e(a, b).", frames, state=tmp_path, partitions=1)

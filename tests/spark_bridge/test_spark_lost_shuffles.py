@@ -20,7 +20,8 @@ pytest.importorskip("pyspark")
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from spark_bridge import MaintainedJoin, maintained_join
+from spark_bridge import MaintainedJoin
+from spark_bridge.places import executor_state
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 from spark_bridge.stages import running
 
@@ -77,7 +78,7 @@ def test_a_batch_is_of_one_computation_of_its_input(
     with monkeypatch.context() as patched:
         patched.setattr(running, "in_worker", lossy)
         # More tasks than threads: some begin when one has ended.
-        patched.setattr(maintained_join, "chosen_partitions", lambda session, partitions: 4)
+        patched.setattr(executor_state, "chosen_partitions", lambda session, partitions: 4)
         with pytest.raises(Py4JJavaError, match="shuffle map stage with indeterminate output"):
             joined.apply(given, batch_id=0)
     assert lost.exists()

@@ -22,7 +22,8 @@ from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import StateError
-from spark_bridge import MaintainedJoin, maintained_join
+from spark_bridge import MaintainedJoin
+from spark_bridge.places import executor_state
 from spark_bridge.stages.job_names import DESCRIPTION
 from spark_bridge.stages.streaming import METRICS, check_next
 from spark_bridge.stages.turns import turn_on
@@ -66,7 +67,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) ->
             left.pop()()
 
     with monkeypatch.context() as patched:
-        patched.setattr(maintained_join, "reached", reached)
+        patched.setattr(executor_state, "reached", reached)
         yield
     assert not left, "no batch came so far"
 
@@ -107,7 +108,9 @@ def test_batches_of_one_state_take_turns(
 
     def ask() -> None:
         second.append(in_thread(lambda: other.apply(change(spark, (7, 3)))))
-        in_thread(lambda: taken.append(turn_on(other._versions.store.path).acquire(blocking=False))).join()
+        in_thread(
+            lambda: taken.append(turn_on(other._place.versions.store.path).acquire(blocking=False))
+        ).join()
 
     with meanwhile(monkeypatch, ask):
         one.apply(change(spark, (8, 3)))
@@ -174,12 +177,12 @@ def test_jobs_have_the_names_of_head_and_batch(
 
 def refused(joined: MaintainedJoin, changes: DataFrame, text: str) -> None:
     """The batch fails with this in the error and its own name beside it; the state is what it was."""
-    files, session = files_of(Path(joined._versions.store.path)), changes.sparkSession
+    files, session = files_of(Path(joined._place.versions.store.path)), changes.sparkSession
     tags = session.getTags()
     with pytest.raises((PythonException, Py4JJavaError), match=text) as caught:
         joined.apply({"e": changes}, batch_id=3)
     assert caught.value.__notes__ == ["This was: h: batch 3"]
-    assert (files_of(Path(joined._versions.store.path)), session.getTags()) == (files, tags)
+    assert (files_of(Path(joined._place.versions.store.path)), session.getTags()) == (files, tags)
     assert session.sparkContext.getLocalProperty(DESCRIPTION) is None
     assert (joined.version, joined.applied()) == (1, None)
 

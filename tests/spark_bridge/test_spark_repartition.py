@@ -12,7 +12,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
-from spark_bridge import MaintainedJoin, maintained_join
+from spark_bridge import MaintainedJoin
+from spark_bridge.places import executor_state
 
 RULE = "tri(a, b, c) <- r(a, b), s(b, c), t(a, c)."
 SCHEMA = "x bigint, y bigint"
@@ -68,7 +69,7 @@ def test_a_batch_plans_again_where_rows_have_left_the_plan(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two relations have few rows when it is made, and then as many as the third."""
-    monkeypatch.setattr(maintained_join, "chosen_partitions", lambda _, asked: asked or 2)
+    monkeypatch.setattr(executor_state, "chosen_partitions", lambda _, asked: asked or 2)
     pairs: Pairs = list(permutations(range(60), 2))
     first = {"r": pairs, "s": pairs[:2], "t": pairs[:2]}
     frames = {name: frame(spark, rows) for name, rows in first.items()}

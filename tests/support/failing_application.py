@@ -204,8 +204,8 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
         )
         query.awaitTermination()
     feather.write_feather(joined.table().toArrow(), str(folder / "head.arrow"), compression="uncompressed")
-    joined._versions.store.clean(1)
-    manifest = joined._versions.store.newest()
+    joined._place.versions.store.clean(1)
+    manifest = joined._place.versions.store.newest()
     assert manifest is not None
     left = files_of(folder / "state")
     named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
