@@ -17,17 +17,17 @@ from lftj.database.asking import in_sql
 from lftj.errors import SourceError, StateError, UnknownRelationError
 from maintenance.event_time.stream_state import Late
 from spark_bridge.cells.search_engine import Policy
-from spark_bridge.front_ends.select_rules import kept_rules
-from spark_bridge.places.executor_state import ExecutorOptions, ExecutorState, executor_program
+from spark_bridge.front_ends.select_rules import kept_rules, workspace_rules
+from spark_bridge.places.choice import Where, check_where, placed
+from spark_bridge.places.executor_state import ExecutorOptions
 from spark_bridge.places.read_program import ReadProgram
-from spark_bridge.places.state_place import OWN, StatePlace, checked_batch
+from spark_bridge.places.state_place import OWN, checked_batch
 from spark_bridge.placing.event_time import Spans, TimeSettings
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_text
 from spark_bridge.stages.batch_stats import BatchStats, DriverStats
 from spark_bridge.stages.streaming import check_next, observed, stream_source, to_folder
 from spark_bridge.state.delta_head import DeltaTarget
-from spark_bridge.state.store import StateStore
 
 Sink = Callable[[DataFrame, int], object] | str
 
@@ -40,6 +40,11 @@ class MaintainedJoin:
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
     there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
+    ``where``: on ``"executors"`` the state is cut into partitions, in files at ``state``, that tasks step.
+    In the ``"driver"`` a workspace keeps it, in its memory and in a folder of its machine, and steps each
+    batch without a task: for relations that fit there by far the quicker, and for all that a workspace keeps,
+    recursion, windows and functions of one's own among it.  ``partitions``, ``shares``, ``policy``,
+    ``replan`` and ``engine_bytes`` are about executors.
     ``policy``: ``"maintain"`` follows each batch by what changed, ``"anew"`` joins the cells that a batch
     reaches again and subtracts, ``"auto"`` does in each cell what costs less; another one may be given when
     a state is opened again.
@@ -82,6 +87,7 @@ class MaintainedJoin:
         *,
         state: str | os.PathLike[str],
         head: str | None = None,
+        where: Where = "executors",
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: InputNulls = "refuse",
@@ -97,6 +103,7 @@ class MaintainedJoin:
         delta: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
+        check_where(where)
         options = ExecutorOptions(partitions, shares, policy, replan, engine_bytes)
         check_nulls(nulls)
         keys = _checked_keys(key or {}, relations)
@@ -106,33 +113,40 @@ class MaintainedJoin:
         text, relations, columns = read_text(
             rule, head, relations, nulls, by_row=True, keys=keys, times=times
         )
-        program = executor_program(ReadProgram(text, columns, nulls, keys))
+        program = ReadProgram(text, columns, nulls, keys)
         contained = {name: checked_batch(number) for name, number in (applied or {}).items()}
         target = None if delta is None else DeltaTarget(delta, storage_options)
-        self._place: StatePlace = ExecutorState(
-            program, relations, StateStore(state), options, contained, target
-        )
+        self._place = placed(where, program, relations, state, options, contained, target)
 
     @classmethod
     def from_sql(
-        cls, sql: str, relations: Mapping[str, DataFrame], *, nulls: InputNulls = "keep", **options: Any
+        cls,
+        sql: str,
+        relations: Mapping[str, DataFrame],
+        *,
+        nulls: InputNulls = "keep",
+        where: Where = "executors",
+        **options: Any,
     ) -> MaintainedJoin:
         """The rows of a SELECT, kept up to date.
 
         ``relations`` are without equal rows, as for a rule; columns have the names that SQL gives them as a
         rule can write them.  ``options``: the other arguments, ``state=`` among them.
 
-        Raises SqlError, UnsupportedSqlError for what is not kept (windows, LIMIT, WITH RECURSIVE, aggregates
-        without GROUP BY, rows that are equal), and what ``MaintainedJoin`` does.
+        In the driver rows count as often as SQL has them, in :meth:`table` and, as weights, in changes.
+
+        Raises SqlError, UnsupportedSqlError for what is not kept, on executors windows, LIMIT,
+        WITH RECURSIVE, aggregates without GROUP BY and rows that are equal, and what ``MaintainedJoin`` does.
         """
-        found = kept_rules(sql, relations)
+        check_where(where)
+        found = kept_rules(sql, relations) if where == "executors" else workspace_rules(sql, relations)
         read = {
             name: frame
             for name, frame in relations.items()
             if any(name in rule.reads for rule in found.rules)
         }
         with in_sql(found):
-            return cls(found.text, read, head=found.head, nulls=nulls, **options)
+            return cls(found.text, read, head=found.head, nulls=nulls, where=where, **options)
 
     def __repr__(self) -> str:
         return f"<MaintainedJoin: {self._place!r}>"

@@ -38,7 +38,10 @@ FOLDER_POINTS = (
 )
 """Those of a workspace's folder, in the order in which a commit, and then a checkpoint, reaches them."""
 
-_ALL = (*POINTS, *FOLDER_POINTS)
+DRIVER_POINTS = ("driver: changes told, not committed",)
+"""Those of a batch of a state in the driver of Spark, before the points of its folder."""
+
+_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS)
 
 _times: dict[str, int] = {}
 

@@ -71,12 +71,15 @@ class KeyEngine:
         }
         given = {name: table for name, table in given.items() if table.num_rows}
         self.taken = sum(table.num_rows for table in given.values())
-        keys = {name: self._codes_of_keys(name, table) for name, table in given.items()}
+        keys = {
+            name: _codes_of_keys(self._workspace, name, table, self._keys[name])
+            for name, table in given.items()
+        }
         each = {name: np.ascontiguousarray(np.unique(codes, axis=1)) for name, codes in keys.items()}
         before = {name: self._rows(name, codes) for name, codes in each.items()}
         with self._workspace.transaction() as transaction:
             for name, table in given.items():
-                self._stage(transaction, name, table, keys[name])
+                _stage(transaction, name, table, self._keys[name], keys[name])
         return {name: self._difference(name, before[name], codes) for name, codes in each.items()}
 
     def snapshot(self) -> Iterator[tuple[CellAddress, str, bytes]]:
@@ -88,48 +91,6 @@ class KeyEngine:
     @property
     def rows(self) -> int:
         return sum(self._workspace[name].count for name in self._keys)
-
-    def _stage(self, transaction: Transaction, name: str, table: pa.Table, keys: np.ndarray) -> None:
-        resets, weights = (table.column(table.num_columns - place).to_numpy() for place in (2, 1))
-        counted = self._counted(name, table, keys, resets)
-        rows = table.select(self._schemas[name].names)
-        plain = table.drop_columns([table.column_names[-2]]).filter(pa.array(~resets))
-        transaction.apply(name, plain)
-        transaction.upsert(name, rows.filter(pa.array(counted & resets & (weights > 0))))
-        erased = rows.filter(pa.array(counted & resets & (weights == 0)))
-        transaction.erase_keys(name, erased.select(self._keys[name]))
-
-    def _counted(self, name: str, table: pa.Table, keys: np.ndarray, resets: np.ndarray) -> np.ndarray:
-        """Which changes count: of equal upserts or erasures of a key the first, and all whole rows.
-
-        Raises ChangeError where there is another change of the key.
-        """
-        order = np.lexsort(keys[::-1])
-        starts = first_rows_of_equal(list(keys[:, order]), len(order))
-        ends = np.append(starts[1:], len(order))
-        counted = np.ones(len(order), bool)
-        several = (ends - starts > 1) & np.logical_or.reduceat(resets[order], starts)
-        for start, end in zip(starts[several], ends[several], strict=True):
-            rows = table.take(pa.array(order[start:end]))
-            if any(row != rows.slice(0, 1).to_pylist()[0] for row in rows.to_pylist()):
-                key = ", ".join(
-                    f"{column}={spelled(rows.column(column).slice(0, 1).combine_chunks())}"
-                    for column in self._keys[name]
-                )
-                raise ChangeError(
-                    f"changes of {name!r}: several of key {key} are in a batch, whose rows have no order:"
-                    " leave the last one of each key, as by row_number() over a window"
-                )
-            counted[order[start + 1 : end]] = False
-        return counted
-
-    def _codes_of_keys(self, name: str, table: pa.Table) -> np.ndarray:
-        version = self._workspace.base_version(name)
-        codes = encode_keys(
-            name, version.schema, table.select(self._keys[name]), self._workspace.domains
-        ).keys
-        assert codes is not None
-        return codes
 
     def _rows(self, name: str, keys: np.ndarray) -> _Rows:
         version = self._workspace.base_version(name)
@@ -144,3 +105,60 @@ class KeyEngine:
             for rows, weight in ((before, -1), (now, 1))
         ]
         return pa.concat_tables(signed_rows).cast(signed(self._schemas[name]))
+
+
+def stage_events(
+    workspace: Workspace, transaction: Transaction, name: str, table: pa.Table, key: Sequence[str]
+) -> None:
+    """Stage events (:func:`~spark_bridge.cells.signed_tables.events`) of a workspace's relation with a key.
+
+    Raises ChangeError where there are several of one key that say different things.
+    """
+    _stage(transaction, name, table, key, _codes_of_keys(workspace, name, table, key))
+
+
+def _codes_of_keys(workspace: Workspace, name: str, table: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """int64 (columns of the key, rows)."""
+    schema = workspace.base_version(name).schema
+    codes = encode_keys(name, schema, table.select(list(key)), workspace.domains).keys
+    assert codes is not None
+    return codes
+
+
+def _stage(
+    transaction: Transaction, name: str, table: pa.Table, key: Sequence[str], keys: np.ndarray
+) -> None:
+    resets, weights = (table.column(table.num_columns - place).to_numpy() for place in (2, 1))
+    counted = _counted(name, table, key, keys, resets)
+    rows = table.drop_columns(table.column_names[-2:])
+    plain = table.drop_columns([table.column_names[-2]]).filter(pa.array(~resets))
+    transaction.apply(name, plain)
+    transaction.upsert(name, rows.filter(pa.array(counted & resets & (weights > 0))))
+    erased = rows.filter(pa.array(counted & resets & (weights == 0)))
+    transaction.erase_keys(name, erased.select(list(key)))
+
+
+def _counted(
+    name: str, table: pa.Table, key: Sequence[str], keys: np.ndarray, resets: np.ndarray
+) -> np.ndarray:
+    """Which changes count: of equal upserts or erasures of a key the first, and all whole rows.
+
+    Raises ChangeError where there is another change of the key.
+    """
+    order = np.lexsort(keys[::-1])
+    starts = first_rows_of_equal(list(keys[:, order]), len(order))
+    ends = np.append(starts[1:], len(order))
+    counted = np.ones(len(order), bool)
+    several = (ends - starts > 1) & np.logical_or.reduceat(resets[order], starts)
+    for start, end in zip(starts[several], ends[several], strict=True):
+        rows = table.take(pa.array(order[start:end]))
+        if any(row != rows.slice(0, 1).to_pylist()[0] for row in rows.to_pylist()):
+            shown = ", ".join(
+                f"{column}={spelled(rows.column(column).slice(0, 1).combine_chunks())}" for column in key
+            )
+            raise ChangeError(
+                f"changes of {name!r}: several of key {shown} are in a batch, whose rows have no order:"
+                " leave the last one of each key, as by row_number() over a window"
+            )
+        counted[order[start + 1 : end]] = False
+    return counted

@@ -43,17 +43,8 @@ def kept_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
 
     Raises as :func:`select_rules` does, and UnsupportedSqlError for what is not kept.
     """
-    found = _translated(sql, relations, bags=False)
+    found = _named(_translated(sql, relations, bags=False), relations)
     _refuse_recursion(found)
-    for atom in (atom for rule in parse(found.text).rules for atom in atoms_of(rule.body)):
-        if atom.relation in relations:
-            columns = relations[atom.relation].columns
-            for column, written in zip(columns, usable_names(columns), strict=True):
-                if column != written and written in [named.name for named in atom.names]:
-                    raise UnusableNameError(
-                        f"relation {atom.relation!r}: column {column!r} can't be kept under a name that no"
-                        f" rule can write: rename it with toDF(), as in {written!r}"
-                    )
     if found.order or found.limit is not None or found.offset:
         raise unsupported(sql, None, "ORDER BY or LIMIT in what is kept", "order what table() gives")
     for rule in found.rules:
@@ -68,7 +59,34 @@ def kept_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
     return found
 
 
-def _translated(sql: str, relations: Mapping[str, DataFrame], *, bags: bool) -> Translated:
+def workspace_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
+    """A SELECT over DataFrames without equal rows, as a program that a workspace keeps.
+
+    Raises SqlError, UnsupportedSqlError, UnusableNameError and SourceError; ImportError without DuckDB.
+    """
+    found = _named(_translated(sql, relations, bags=False, kept=True), relations)
+    if not any(rule.reads & relations.keys() for rule in found.rules):
+        raise unsupported(sql, None, "a row of constants in what is kept", "load it as a relation")
+    return found
+
+
+def _named(found: Translated, relations: Mapping[str, DataFrame]) -> Translated:
+    """The same, where all names are such as rules can write."""
+    for atom in (atom for rule in parse(found.text).rules for atom in atoms_of(rule.body)):
+        if atom.relation in relations:
+            columns = relations[atom.relation].columns
+            for column, written in zip(columns, usable_names(columns), strict=True):
+                if column != written and written in [named.name for named in atom.names]:
+                    raise UnusableNameError(
+                        f"relation {atom.relation!r}: column {column!r} can't be kept under a name that no"
+                        f" rule can write: rename it with toDF(), as in {written!r}"
+                    )
+    return found
+
+
+def _translated(
+    sql: str, relations: Mapping[str, DataFrame], *, bags: bool, kept: bool = False
+) -> Translated:
     column_names(relations)
     for names, where in (
         (list(relations), "relations"),
@@ -83,7 +101,7 @@ def _translated(sql: str, relations: Mapping[str, DataFrame], *, bags: bool) -> 
     head = HEAD
     while head in relations:
         head += "_"
-    found = translated(sql, _binder(), schemas, head)
+    found = translated(sql, _binder(), schemas, head, kept=kept)
     for name in relations:
         if nearest_usable(name) != name and any(name in rule.reads for rule in found.rules):
             raise UnusableNameError(

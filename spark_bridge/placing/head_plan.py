@@ -335,6 +335,17 @@ class ProgramText:
         return next((final for final in self.finals if final.name == names[-1]), None) if names else None
 
     @property
+    def target(self) -> str:
+        """What the result is called, also of a program that has no plans.  Raises RuleError."""
+        return chosen_head(_checked(self), self.head) if self.final is None else self.final.name
+
+    @property
+    def target_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        final = self.final
+        return declared_schema(_checked(self).derived[self.target if final is None else final.head].shown)
+
+    @property
     def result(self) -> str:
         """What the result is called: a head, or the rows of one that have closed."""
         return self.plans()[-1].name if self.final is None else self.final.name

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lftj.errors import ChangeError, LftjError, NullError
-from maintenance.changes.operations import OPERATIONS
-from spark_bridge.cells.signed_tables import events, refuse_null_weights, signed
+from lftj.errors import LftjError
+from spark_bridge.cells.signed_tables import events, signed
 from spark_bridge.cells.stream_engine import held
 from spark_bridge.placing.packets import CellAddress, PacketWriter
-from spark_bridge.placing.placing import without_nulls
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.placing.worker_process import Batches, TaskFunction
+from spark_bridge.stages.checked_changes import ChangeChecks
 from spark_bridge.stages.clock_stage import BatchClock, stream_schemas
 from spark_bridge.stages.stages import StageChain, late
-from spark_bridge.stages.typed_changes import in_types
 from spark_bridge.stages.worker import RECEIPT, error_receipt
 
 
@@ -33,7 +29,7 @@ def placing_changes(chain: StageChain, reader: TagReader, clock: BatchClock | No
         writer = PacketWriter()
         told: dict[str, list[int | None]] = {}
         try:
-            tables = _checked(batches, reader, chain)
+            tables = _checks(chain).checked(batches, reader)
             yield from chain.given(tables if clock is None else _judged(tables, clock, told))
             if told:
                 number = chain.stage_of("clock").number
@@ -45,25 +41,14 @@ def placing_changes(chain: StageChain, reader: TagReader, clock: BatchClock | No
     return place
 
 
-def _checked(batches: Batches, reader: TagReader, chain: StageChain) -> Iterator[tuple[str, pa.Table]]:
-    """Changes by relation in its types, those with NULL in columns without refused or left out."""
+def _checks(chain: StageChain) -> ChangeChecks:
     schemas = {
         name: events(schema) if name in chain.keys else signed(schema)
         for name, schema in chain.text.relations
     }
     schemas[held(chain.plans[-1].name)] = signed(chain.plans[-1].arrow_schema)
     times = {name: stream.time for name, stream in chain.text.streams}
-    for batch in batches:
-        for name, rows in reader.tables(batch):
-            if name in chain.keys:
-                kept = _checked_keys(name, rows, schemas[name], chain)
-            else:
-                refuse_null_weights(name, rows)
-                if chain.nulls != "drop" and name in times and rows.column(times[name]).null_count:
-                    why = 'every row of a stream has a time; pass nulls="drop" to leave such rows out'
-                    raise NullError(f"relation {name!r}, column {times[name]!r}: NULL, and {why}")
-                kept = without_nulls(name, rows, schemas[name], chain.nulls)
-            yield name, in_types(name, kept, schemas[name])
+    return ChangeChecks(schemas, chain.keys, times, chain.nulls)
 
 
 def _judged(
@@ -82,19 +67,3 @@ def _judged(
         yield name, rows.filter(pa.array(is_taken))
         if not is_taken.all():
             yield late(name), rows.filter(pa.array(~is_taken))
-
-
-def _checked_keys(name: str, rows: pa.Table, schema: pa.Schema, chain: StageChain) -> pa.Table:
-    """Events of a relation with a key: NULL is nowhere in the key, and elsewhere where there is no row."""
-    if rows.column(rows.num_columns - 2).null_count:
-        raise ChangeError(f"changes of {name!r}: an op is NULL or none of {', '.join(OPERATIONS)}")
-    refuse_null_weights(name, rows)
-    key = chain.keys[name]
-    if chain.nulls == "drop":
-        rows = rows.filter(reduce(pc.and_, (rows.column(label).is_valid() for label in key)))
-    for label in key:
-        if rows.column(label).null_count:
-            raise NullError(f"relation {name!r}, column {label!r}: NULL, and the column is one of the key")
-    erased = pc.and_(rows.column(rows.num_columns - 2), pc.equal(rows.column(rows.num_columns - 1), 0))
-    whole = without_nulls(name, rows.filter(pc.invert(erased)), schema, chain.nulls)
-    return pa.concat_tables([whole, rows.filter(erased)])

@@ -113,29 +113,8 @@ class StateVersions:
             self.chain = self.chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
 
     def _identity(self, partitions: int) -> dict[str, Any]:
-        schemas = {
-            name: [[field.name, self._type_of(field)] for field in schema]
-            for name, schema in self._text.relations
-        }
-        return {
-            "rule": self._text.text,
-            "head": self._text.result,
-            "nulls": self._nulls,
-            "relations": schemas,
-            **({"unread": self._unread} if self._unread else {}),
-            **({"key": self._keys} if self._keys else {}),
-            **(
-                {"streams": {name: vars(each) for name, each in self._text.streams}}
-                if self._text.streams
-                else {}
-            ),
-            "partitions": partitions,
-        }
-
-    def _type_of(self, field: pa.Field) -> str:
-        """A column's type as the manifest has it; where NULLs are kept, with what is declared NOT NULL."""
-        declared = "" if self._nulls != "keep" or field.nullable else " not null"
-        return f"{field.type}{declared}"
+        said = identity_of(self._text, self._text.result, self._nulls, self._unread, self._keys)
+        return {**said, "partitions": partitions}
 
     def head_states(self) -> list[PartitionState]:
         """The partitions that the head's rows are in."""
@@ -238,6 +217,32 @@ class StateVersions:
     def left_plan(self, factor: float) -> bool:
         """Whether rows or skew have left the plan by a factor."""
         return self.fit().left_by(PlanFit(skew=self.manifest.placement["skew"])) >= factor
+
+
+def identity_of(
+    text: ProgramText,
+    head: str,
+    nulls: InputNulls,
+    unread: Mapping[str, Mapping[str, str]],
+    keys: Keys,
+) -> dict[str, Any]:
+    """What a state is made for, in JSON: another program, or one over other relations, is refused by it."""
+
+    def type_of(field: pa.Field) -> str:
+        """Where NULLs are kept, with what is declared NOT NULL."""
+        declared = "" if nulls != "keep" or field.nullable else " not null"
+        return f"{field.type}{declared}"
+
+    schemas = {name: [[field.name, type_of(field)] for field in schema] for name, schema in text.relations}
+    return {
+        "rule": text.text,
+        "head": head,
+        "nulls": nulls,
+        "relations": schemas,
+        **({"unread": unread} if unread else {}),
+        **({"key": keys} if keys else {}),
+        **({"streams": {name: vars(each) for name, each in text.streams}} if text.streams else {}),
+    }
 
 
 def _states(receipts: Sequence[Receipt]) -> dict[str, PartitionState]:

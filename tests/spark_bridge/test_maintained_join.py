@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -26,109 +24,27 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-import lftj
 from lftj import errors
-from lftj.storage.relation import Relation
 from spark_bridge import MaintainedJoin, join
 from spark_bridge.cells.signed_tables import signed
 from spark_bridge.stages import state_versions
 from spark_bridge.state.store import StateStore
-from support.strategies import any_row
-from support.transactions import after
+from support.followed_join import (
+    PLACES,
+    Followed,
+    Row,
+    edges,
+    files_of,
+    placed,
+    same_rows,
+    table_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 ONE_CELL: dict[str, int] = {}
 """As ``shares=``: nothing is cut, and no sample is taken, which is quicker."""
-
-Row = tuple[Any, ...]
-Changes = Mapping[str, Sequence[tuple[Row, int]]]
-
-
-def files_of(path: Path) -> set[str]:
-    """All files of a state."""
-    return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
-
-
-@dataclass
-class Followed:
-    """A maintained join, and its relations as sets of rows."""
-
-    spark: SparkSession
-    path: Path
-    rule: str
-    tables: Mapping[str, pa.Table]
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.schemas = {name: table.schema for name, table in self.tables.items()}
-        self.relations = {name: set(rows_of(table)) for name, table in self.tables.items()}
-        self.frames = {name: self.spark.createDataFrame(table) for name, table in self.tables.items()}
-        self.joined = self.opened()
-
-    def opened(self, **options: Any) -> MaintainedJoin:
-        return MaintainedJoin(self.rule, self.frames, state=self.path, **{**self.options, **options})
-
-    def expected(self) -> pa.Table:
-        database = lftj.Database()
-        for name, schema in self.schemas.items():
-            table = table_of(schema, list(self.relations[name]))
-            database.add(Relation.from_table(name, table, database.domains))
-        return database.query(self.rule, threads=1)
-
-    def changes(self, changes: Changes) -> dict[str, DataFrame]:
-        return {
-            name: self.spark.createDataFrame(
-                table_of(signed(self.schemas[name]), [(*row, weight) for row, weight in rows])
-            )
-            for name, rows in changes.items()
-        }
-
-    def batch(self, changes: Changes, joined: MaintainedJoin | None = None, **options: Any) -> list[Row]:
-        """Apply a batch: its changes are the difference of what is computed anew before and after."""
-        before = any_row(set(rows_of(self.expected())))
-        found = (joined or self.joined).apply(self.changes(changes), **options).toArrow()
-        staged = [(name, row, weight) for name, rows in changes.items() for row, weight in rows]
-        self.relations = after(self.relations, staged)
-        now = any_row(set(rows_of(self.expected())))
-        rows = rows_of(found)
-        assert any_row({row[:-1] for row in rows if row[-1] == 1}) == now - before
-        assert any_row({row[:-1] for row in rows if row[-1] == -1}) == before - now
-        assert len(rows) == len(now - before) + len(before - now)
-        assert found.schema.names[:-1] == self.expected().schema.names
-        return rows
-
-    def check(self, joined: MaintainedJoin | None = None) -> None:
-        """The table is what is computed anew."""
-        same_rows((joined or self.joined).table(), self.expected())
-
-    def refused(self, error: type[Exception], text: str, changes: Mapping[str, DataFrame]) -> None:
-        """A batch that is refused changes nothing, and leaves no file."""
-        files, version = files_of(self.path), self.joined.version
-        with pytest.raises(error, match=text) as caught:
-            self.joined.apply(changes)
-        assert type(caught.value) is error
-        assert (files_of(self.path), self.joined.version) == (files, version)
-
-
-def table_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
-    columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(schema)]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def same_rows(found: DataFrame, expected: pa.Table) -> None:
-    """The same rows, each once, under the same names, of the same types."""
-    table = found.toArrow()
-    assert (table.schema.names, table.schema.types) == (expected.schema.names, expected.schema.types)
-    assert any_row(set(rows_of(table))) == any_row(set(rows_of(expected)))
-    assert len(table) == len(expected)
-
-
-def edges(n_edges: int, n_nodes: int, seed: int = 0) -> pa.Table:
-    random = Random(seed)
-    pairs = [(random.randrange(n_nodes), random.randrange(n_nodes)) for _ in range(n_edges)]
-    return pa.table({"src": [a for a, _ in pairs], "dst": [b for _, b in pairs]})
 
 
 def random_changes(edges: set[Row], n_nodes: int, size: int, random: Random) -> list[tuple[Row, int]]:
@@ -159,7 +75,8 @@ def test_differential_triangles_follow(spark: SparkSession, tmp_path: Path, part
     same_rows(followed.joined.table(), joined.toArrow())
 
 
-def test_differential_strata_follow(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_differential_strata_follow(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """Head upon head, negation, several rules and several aggregates of one head, no key at all."""
     rule = """
         two(a, c) <- e(a, b), e(b, c).
@@ -169,7 +86,7 @@ def test_differential_strata_follow(spark: SparkSession, tmp_path: Path) -> None
     """
     nodes = pa.table({"id": list(range(6)), "name": [f"n{i}" for i in range(6)]})
     tables = {"e": edges(30, 8), "n": nodes}
-    followed = Followed(spark, tmp_path, rule, tables, {"partitions": 2, "shares": {"a": 2, "b": 2}})
+    followed = Followed(spark, tmp_path, rule, tables, placed(where, partitions=2, shares={"a": 2, "b": 2}))
     followed.check()
     followed.batch({"e": [((1, 9), 1), ((9, 2), 1)], "n": [((9, "nine"), 1), ((0, "n0"), -1)]})
     followed.batch({"n": [((i, f"n{i}"), -1) for i in range(6)] + [((9, "nine"), -1)]})
@@ -178,10 +95,15 @@ def test_differential_strata_follow(spark: SparkSession, tmp_path: Path) -> None
     followed.check()
 
 
-def test_differential_aggregates_that_are_rules_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_differential_aggregates_that_are_rules_of_their_own(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
     """What several heads find for one: cells hold auxiliary heads, and read them."""
     rule = "h(a, count(if b > 2), median(b), count(distinct b)) <- e(a, b)."
-    followed = Followed(spark, tmp_path, rule, {"e": edges(12, 5)}, {"partitions": 2, "shares": ONE_CELL})
+    followed = Followed(
+        spark, tmp_path, rule, {"e": edges(12, 5)}, placed(where, partitions=2, shares=ONE_CELL)
+    )
     followed.check()
     followed.batch({"e": random_changes(followed.relations["e"], 5, 4, Random(1))})
     followed.batch({"e": [(row, -1) for row in followed.relations["e"] if row[0] < 3]})
@@ -214,7 +136,8 @@ def test_partitions_that_nothing_is_sent_to(spark: SparkSession, tmp_path: Path)
     assert followed.joined.version == 4
 
 
-def test_values_of_all_sorts(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_values_of_all_sorts(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """String keys, decimals, floats whose sum is right to the last bit; the types of all columns."""
     schema = pa.schema(
         [("k", pa.string()), ("d", pa.decimal128(10, 2)), ("x", pa.float64()), ("i", pa.int32())]
@@ -223,7 +146,7 @@ def test_values_of_all_sorts(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(f"é{n % 3}", Decimal(n).scaleb(-2), x, n) for n, x in enumerate(floats)]
     tables = {"r": table_of(schema, rows), "s": pa.table({"k": ["é0", "é1", "é2", ""]})}
     rule = "h(k, sum(d), sum(x), avg(d), min(i), count()) <- r(k, d, x, i), s(k)."
-    followed = Followed(spark, tmp_path, rule, tables, {"partitions": 2, "shares": {"x": 4}})
+    followed = Followed(spark, tmp_path, rule, tables, placed(where, partitions=2, shares={"x": 4}))
     followed.check()
     changes = [
         (rows[0], -1),
@@ -240,26 +163,35 @@ def test_values_of_all_sorts(spark: SparkSession, tmp_path: Path) -> None:
     assert changed.schema.names[-1] == "weight"
 
 
-def test_narrower_columns_of_changes_are_widened(spark: SparkSession, tmp_path: Path) -> None:
-    followed = Followed(spark, tmp_path, "h(b, a) <- e(a, b).", {"e": edges(5, 9)}, {"shares": ONE_CELL})
+@PLACES
+def test_narrower_columns_of_changes_are_widened(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    followed = Followed(
+        spark, tmp_path, "h(b, a) <- e(a, b).", {"e": edges(5, 9)}, placed(where, shares=ONE_CELL)
+    )
     changes = spark.createDataFrame([(1, 77, 78)], "weight tinyint, dst smallint, src int")
     assert rows_of(followed.joined.apply({"e": changes}).toArrow()) == [(77, 78, 1)]
 
 
-def test_names_that_spark_takes_for_one(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_names_that_spark_takes_for_one(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """Names that differ in case only, and signs in them; also of the column of weights."""
     table = table_of(
         pa.schema([("a.b", pa.int64()), ("A.b", pa.int64()), ("Weight", pa.int64())]), [(1, 2, 3)]
     )
-    followed = Followed(spark, tmp_path, "h(x, y, z) <- r(x, y, z).", {"r": table}, {"shares": ONE_CELL})
+    followed = Followed(
+        spark, tmp_path, "h(x, y, z) <- r(x, y, z).", {"r": table}, placed(where, shares=ONE_CELL)
+    )
     followed.check()
     assert followed.batch({"r": [((1, 2, 4), 1)]}) == [(1, 2, 4, 1)]
     followed.check()
 
 
-def test_nulls_are_left_out_where_asked(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_nulls_are_left_out_where_asked(spark: SparkSession, tmp_path: Path, where: str) -> None:
     frame = spark.createDataFrame([(1, 2), (None, 3)], "a long, b long")
-    joined = MaintainedJoin("h(a, b) <- r(a, b).", {"r": frame}, state=tmp_path, nulls="drop", partitions=2)
+    joined = MaintainedJoin(
+        "h(a, b) <- r(a, b).", {"r": frame}, state=tmp_path, nulls="drop", **placed(where, partitions=2)
+    )
     changes = spark.createDataFrame([(4, None, 1), (5, 6, 1)], "a long, b long, weight long")
     assert rows_of(joined.apply({"r": changes}).toArrow()) == [(5, 6, 1)]
     without_weight = spark.createDataFrame([(7, 8, None)], "a long, b long, weight long")
@@ -271,9 +203,10 @@ def test_nulls_are_left_out_where_asked(spark: SparkSession, tmp_path: Path) -> 
 # -- batches, once each -------------------------------------------------------------
 
 
-def test_a_batch_is_applied_once(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_a_batch_is_applied_once(spark: SparkSession, tmp_path: Path, where: str) -> None:
     followed = Followed(
-        spark, tmp_path, TRIANGLES, {"e": edges(60, 9)}, {"shares": {"a": 2}, "partitions": 2}
+        spark, tmp_path, TRIANGLES, {"e": edges(60, 9)}, placed(where, shares={"a": 2}, partitions=2)
     )
     joined = followed.joined
     assert (joined.version, joined.applied()) == (1, None)
@@ -303,12 +236,13 @@ def test_a_batch_is_applied_once(spark: SparkSession, tmp_path: Path) -> None:
     followed.check()
 
 
-def test_two_on_one_state_know_of_each_other(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_two_on_one_state_know_of_each_other(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """A second one, opened anew or from a pickle, sees what the first one did, and the other way round."""
-    options = {"shares": {"a": 2}, "partitions": 2}
+    options = placed(where, shares={"a": 2}, partitions=2)
     followed = Followed(spark, tmp_path, TRIANGLES, {"e": edges(60, 9)}, options)
     pickled = pickle.loads(pickle.dumps(followed.joined))
-    opened = followed.opened(partitions=None, shares=None)
+    opened = followed.opened(**placed(where, partitions=None, shares=None))
     assert opened.version == 1
     for number, joined in enumerate((followed.joined, pickled, opened, followed.joined)):
         followed.batch({"e": [((n, n + number), 1) for n in range(8)]}, joined)
@@ -347,8 +281,9 @@ def test_old_versions_go(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     assert followed.joined.version == 3 * kept + 1
 
 
-def test_tables_and_changes_are_lazy_and_stay(spark: SparkSession, tmp_path: Path) -> None:
-    options = {"shares": {"a": 2}, "partitions": 2}
+@PLACES
+def test_tables_and_changes_are_lazy_and_stay(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    options = placed(where, shares={"a": 2}, partitions=2)
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
     first, rows = followed.joined.table(), rows_of(followed.expected())
     changes = followed.joined.apply(followed.changes({"e": [((50, 51), 1)]}))
@@ -460,8 +395,9 @@ def test_a_state_of_something_else_is_refused(spark: SparkSession, tmp_path: Pat
     assert made().version == made(partitions=None).version == 1
 
 
-def test_changes_that_do_not_fit_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    options = {"shares": ONE_CELL, "partitions": 2}
+@PLACES
+def test_changes_that_do_not_fit_are_refused(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    options = placed(where, shares=ONE_CELL, partitions=2)
     followed = Followed(spark, tmp_path, "h(a, b) <- e(a, b).", {"e": edges(5, 9)}, options)
 
     def frame(schema: str, *rows: Row) -> dict[str, DataFrame]:
@@ -516,7 +452,8 @@ def test_changes_that_do_not_fit_are_refused(spark: SparkSession, tmp_path: Path
     followed.check()
 
 
-def test_wrong_data_is_refused_by_our_errors(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_wrong_data_is_refused_by_our_errors(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """Not by Spark's: the message has the rule, and the batch after it works."""
     rule = """
         first[a] = b <- e(a, b, _).
@@ -524,7 +461,7 @@ def test_wrong_data_is_refused_by_our_errors(spark: SparkSession, tmp_path: Path
     """
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("w", pa.int64())])
     tables = {"e": table_of(schema, [(n, n * n, n) for n in range(9)])}
-    followed = Followed(spark, tmp_path, rule, tables, {"shares": {"a": 3, "b": 2}, "partitions": 2})
+    followed = Followed(spark, tmp_path, rule, tables, placed(where, shares={"a": 3, "b": 2}, partitions=2))
     for rows, error, text in (
         ([(3, 0, 1)], errors.FunctionalConflictError, r"first\[3\] has two values.*\n.*first\[a\] = b <-"),
         ([(100, 1, 2**63 - 1)], errors.RangeError, r"(?s)int64.*total\[\] = sum\(w\)"),
