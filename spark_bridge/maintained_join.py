@@ -256,6 +256,7 @@ class MaintainedJoin:
         (:func:`~spark_bridge.stages.streaming.observed`).  A batch that is neither the last one applied nor
         the next one ends the query with StateError.
         """
+        self._place.refuse_remote_stream()
         tagged = self._place.program.changes(changes)
         reader, source = tagged.reader(), stream_source(checkpoint)
         deliver = to_folder(sink) if isinstance(sink, str) else sink

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,12 +77,14 @@ class ChangedGraph(OneQuery):
 
 
 class Batches(SparkSubject):
-    """``MaintainedJoin.apply``."""
+    """``MaintainedJoin.apply``, with the state on the executors or in the driver."""
 
     def __init__(self, workload: Workload, engine: str, files: Mapping[str, str]) -> None:
         super().__init__(workload, engine, files)
         self._folder = Path(mkdtemp(prefix="spark-batches-", dir=self.files["edge"].parent))
         self._sources: Counter[str] = Counter()
+        self._behind: list[float] = []
+        self._place: dict[str, Any] = {"where": "driver"} if engine == "lftj:driver" else {}
         self._drawn = 0
 
     def load(self) -> None:
@@ -98,6 +100,7 @@ class Batches(SparkSubject):
             self.query,
             {"edge": self.spark.read(parts)},
             state=self._folder / "state",
+            **self._place,
         )
         self._figures["build s"] = time.perf_counter() - started
         self._figures["build shuffled MiB"] = (self.spark.shuffled_bytes() - before) / 2**20
@@ -117,18 +120,21 @@ class Batches(SparkSubject):
         return file
 
     def _apply(self, file: Path) -> DataFrame:
-        """Apply it, and count where the partitions' engines come from."""
-        from spark_bridge.stages.batch_stats import BatchStats
+        """Apply it, and note where engines came from, or how long the commit took behind the rows."""
+        from spark_bridge.stages.batch_stats import BatchStats, DriverStats
 
         changes = self.spark.session.read.schema(CHANGES_SCHEMA).parquet(str(file))
         found = self._join.apply({"edge": changes})
         stats = self._join.stats
         if isinstance(stats, BatchStats):
             self._sources.update(stats.engines)
+        elif isinstance(stats, DriverStats):
+            self._behind.append(stats.seconds - stats.arrival)
         return found
 
     def times(self, least: int, spend: float) -> Iterator[Times | None]:
         self._sources.clear()
+        self._behind.clear()
         reads, shuffled, rows, state = [], [], [], self._state_bytes()
         count = max(least, LEAST_BATCHES)
         for _ in range(count):
@@ -151,6 +157,8 @@ class Batches(SparkSubject):
         self._figures |= {
             f"engines {source}, %": 100 * n / steps for source, n in sorted(self._sources.items())
         }
+        if self._behind:
+            self._figures["commit behind the rows, median s"] = statistics.median(self._behind)
         yield None
         self._check()
 
@@ -164,9 +172,10 @@ class Batches(SparkSubject):
 
     def restarted(self, file: Path) -> dict[str, float]:
         """:func:`restart` in a process of its own."""
+        self._join.close()
         self.spark.stop()
         command = [sys.executable, "-m", "bench.spark.batches", str(self._folder / "state"), str(file)]
-        wanted = json.dumps({"rule": self.query, "threads": self.workload.threads})
+        wanted = json.dumps({"rule": self.query, "threads": self.workload.threads, "place": self._place})
         done = subprocess.run(command, input=wanted, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -176,11 +185,12 @@ class Batches(SparkSubject):
         return sum(f.stat().st_size for f in (self._folder / "state").rglob("*") if f.is_file())
 
     def close(self) -> None:
+        self._join.close()
         super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def restart(state: str, file: str, rule: str, threads: int) -> dict[str, float]:
+def restart(state: str, file: str, rule: str, threads: int, place: dict[str, Any]) -> dict[str, float]:
     """What the first batches take in a process that is new: times in seconds."""
     from spark_bridge import MaintainedJoin
 
@@ -188,7 +198,7 @@ def restart(state: str, file: str, rule: str, threads: int) -> dict[str, float]:
     spark = Spark(threads)
     opened = time.perf_counter()
     changes = spark.session.read.schema(CHANGES_SCHEMA).parquet(file)
-    join = MaintainedJoin(rule, {"edge": changes.drop("weight")}, state=state)
+    join = MaintainedJoin(rule, {"edge": changes.drop("weight")}, state=state, **place)
     join.apply({"edge": changes})
     applied = time.perf_counter()
     spark.stop()

@@ -15,5 +15,5 @@ def spark_subject(workload: Workload, engine: str, files: Mapping[str, str]) -> 
     if workload.task == "spark stream":
         return stream(workload, engine, files)
     if workload.task == "spark batches":
-        return (Batches if engine == "lftj" else ChangedGraph)(workload, engine, files)
+        return (Batches if engine in ("lftj", "lftj:driver") else ChangedGraph)(workload, engine, files)
     return OneQuery(workload, engine, files)

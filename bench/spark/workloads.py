@@ -133,6 +133,7 @@ def batches(graph: str, title: str, size: int, expected: int) -> Workload:
         {"edge": graph},
         {
             "lftj": TRIANGLE_RULE,
+            "lftj:driver": TRIANGLE_RULE,
             "lftj:whole, listed": TRIANGLE_RULE,
             "lftj:whole, counted": f"n[] = count() <- {_TRIANGLE_BODY}",
             "spark": TRIANGLE_ROWS_SQL,
@@ -141,13 +142,15 @@ def batches(graph: str, title: str, size: int, expected: int) -> Workload:
         expected,
         task="spark batches",
         targets=tuple(
-            Target("ratio", None, None, peer) for peer in ("lftj:whole, listed", "spark", "spark:counted")
+            Target("ratio", None, None, peer)
+            for peer in ("lftj:driver", "lftj:whole, listed", "spark", "spark:counted")
         ),
         threads=2,
         batch=size,
         limit=LIMIT_SECONDS,
         note=f"Load is building the state; the first run is {WARM_UP_BATCHES} batches and counting the head; "
-        "a run is one batch, from its Parquet file to the commit. The others evaluate the graph that has the "
+        "a run is one batch, from its Parquet file to the commit, with the state on the executors or in the "
+        "driver (lftj:driver). The others evaluate the graph that has the "
         "first batches' changes, listing all triangles unless they say that they count. Half of a batch "
         "erases, half inserts.",
     )
@@ -185,6 +188,7 @@ def full() -> list[Workload]:
         triangles("rmat-16-12", "RMAT 16/12", 8_946_387, 5),
         *social(),
         listing(*power_law),
+        batches("rmat-16-12", "RMAT 16/12", 1, 8_946_414),
         batches("rmat-16-12", "RMAT 16/12", 100, 8_944_782),
         batches("rmat-16-12", "RMAT 16/12", 10_000, 8_831_520),
         streams("rmat-14", "RMAT 14/8", 100, 752_167),

@@ -39,7 +39,7 @@ from spark_bridge.places.state_place import StatePlace
 from spark_bridge.places.told_changes import ToldChanges
 from spark_bridge.placing.char_columns import refuse_padded
 from spark_bridge.placing.placing import without_nulls
-from spark_bridge.placing.schemas import spark_schema
+from spark_bridge.placing.schemas import declared_schema, spark_schema
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.stages.batch_stats import DriverStats
 from spark_bridge.stages.checked_changes import ChangeChecks
@@ -59,7 +59,7 @@ def driver_program(program: ReadProgram) -> ReadProgram:
     """
     tree = parse(program.text.text)
     refuse_padded([(tree.text, rule) for rule in tree.rules], program.columns.char_lengths())
-    spark_schema(program.text.target_schema)
+    spark_schema(declared_schema(program.text.target_schema.shown))
     return program.reading({atom.relation for rule in tree.rules for atom in atoms_of(rule.body)})
 
 
@@ -105,7 +105,13 @@ class DriverState(StatePlace):
         super().__init__(program, next(iter(relations.values())).sparkSession)
         text = program.text
         self._path = path
-        self._head, self._schema = text.target, text.target_schema
+        self._head, schema = text.target, text.target_schema
+        self._schema = declared_schema(schema.shown)
+        if schema.bag and delta is not None:
+            raise StateError(
+                f"{self._head!r} has equal rows, and commits to a Delta table find rows by what they hold:"
+                " keep distinct rows, or how often each is there"
+            )
         times = {name: stream.time for name, stream in text.streams}
         schemas = {
             name: events(schema) if name in program.keys else signed(schema)
@@ -136,20 +142,14 @@ class DriverState(StatePlace):
             raise StateError(f"{str(self._path)!r}: the state is gone; make it anew at another path")
         return kept
 
-    def _manifest(self) -> StateManifest:
+    @property
+    def manifest(self) -> StateManifest:
         with turn_on(str(self._path)):
             return self._kept().manifest()
 
     def _workspace(self) -> Workspace:
         with turn_on(str(self._path)):
             return self._kept().workspace
-
-    @property
-    def version(self) -> int:
-        return self._manifest().version
-
-    def applied(self, source: str) -> int | None:
-        return self._manifest().applied.get(source)
 
     # -- the result -----------------------------------------------------------------
 
@@ -208,6 +208,13 @@ class DriverState(StatePlace):
         raise StateError(
             "repartition: a state in the driver has no partitions; make one with where='executors' for that"
         )
+
+    def refuse_remote_stream(self) -> None:
+        if not isinstance(self.session, SparkSession):  # that of Connect is no subclass
+            raise StateError(
+                "stream: over Spark Connect its batches run in a process of the server, and the state is in"
+                " this one: apply() the batches, or make the state with where='executors'"
+            )
 
     def close(self) -> None:
         with turn_on(str(self._path)):

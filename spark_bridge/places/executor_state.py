@@ -139,9 +139,9 @@ class ExecutorState(StatePlace):
         return f"<state of {self._text.result}, version {versions.manifest.version}, {versions.store!r}>"
 
     @property
-    def version(self) -> int:
+    def manifest(self) -> StateManifest:
         self.versions.read_again()
-        return self.versions.manifest.version
+        return self.versions.manifest
 
     # -- the result -----------------------------------------------------------------
 
@@ -150,10 +150,6 @@ class ExecutorState(StatePlace):
         versions.read_again()
         schema = versions.chain.plans[-1].arrow_schema
         return table_frame(self.session, versions.store, schema, versions.head_states())
-
-    def applied(self, source: str) -> int | None:
-        self.versions.read_again()
-        return self.versions.manifest.applied.get(source)
 
     def explain(self) -> str:
         chain = self.versions.chain
@@ -229,6 +225,9 @@ class ExecutorState(StatePlace):
         with turn_on(self.versions.store.path):
             self.versions.read_again()
             self._repartition(partitions, shares)
+
+    def refuse_remote_stream(self) -> None:
+        """Tasks find the state wherever they are asked for."""
 
     def close(self) -> None:
         """Files are open while they are read or written, and no longer."""

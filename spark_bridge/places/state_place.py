@@ -24,6 +24,7 @@ from maintenance.event_time.stream_state import Late
 from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.stages.batch_stats import BatchStats, DriverStats
+from spark_bridge.state.manifest import StateManifest
 
 OWN = ""
 """The source of batches that are given without one."""
@@ -55,12 +56,17 @@ class StatePlace(ABC):
 
     @property
     @abstractmethod
+    def manifest(self) -> StateManifest:
+        """What the newest version says, be it in a file or not."""
+
+    @property
     def version(self) -> int:
         """Number of the newest version: 1 is the first."""
+        return self.manifest.version
 
-    @abstractmethod
     def applied(self, source: str) -> int | None:
         """The last batch that was applied of a source."""
+        return self.manifest.applied.get(source)
 
     @abstractmethod
     def table(self) -> DataFrame:
@@ -104,6 +110,10 @@ class StatePlace(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back what this process holds of the state."""
+
+    @abstractmethod
+    def refuse_remote_stream(self) -> None:
+        """Raise StateError where the batches of a stream would run where the state is not."""
 
     def refuse_no_stream(self, name: str) -> None:
         """Raise UnknownRelationError unless a relation is a stream."""

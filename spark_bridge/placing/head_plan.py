@@ -340,10 +340,10 @@ class ProgramText:
         return chosen_head(_checked(self), self.head) if self.final is None else self.final.name
 
     @property
-    def target_schema(self) -> pa.Schema:
-        """The columns of the result."""
+    def target_schema(self) -> Schema:
+        """That of the result."""
         final = self.final
-        return declared_schema(_checked(self).derived[self.target if final is None else final.head].shown)
+        return _checked(self).derived[self.target if final is None else final.head]
 
     @property
     def result(self) -> str:

@@ -61,7 +61,7 @@ def _tests_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr(
         Batches,
         "restarted",
-        lambda self, file: restart(str(self._folder / "state"), str(file), self.query, 2),
+        lambda self, file: restart(str(self._folder / "state"), str(file), self.query, 2, self._place),
     )
     assert str(ROOT) in os.environ["PYTHONPATH"].split(os.pathsep) or Path.cwd() == ROOT
     yield
@@ -167,6 +167,11 @@ def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path)
         own = {name: given[name] for name in workload.tables}
         found = {key: answer(workload, key, own) for key in ("lftj", "spark")}
         assert found["lftj"] == found["spark"] > 0, workload.name
+
+
+def test_a_state_in_the_driver_is_measured_to_its_commit(files: dict[str, str]) -> None:
+    row = measured(QUICK["spark batches"], "lftj:driver", files)
+    assert {"state MiB", "commit behind the rows, median s", "restart: first batch s"} <= set(row.figures)
 
 
 def test_a_maintained_join_goes_on_after_its_batches_and_in_a_new_process(files: dict[str, str]) -> None:

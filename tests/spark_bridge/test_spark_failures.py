@@ -32,7 +32,9 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 import lftj
-from maintenance.store.fault_points import MARKER, POINTS, VARIABLE
+from maintenance import Workspace
+from maintenance.store.fault_points import DRIVER_POINTS, MARKER, POINTS, VARIABLE
+from spark_bridge.places.kept_workspace import ACCOUNT
 from support.failing_application import (
     OWN_WORKERS,
     RULE,
@@ -54,6 +56,19 @@ SECONDS = 1800
 AT_WORKERS = [point for point in POINTS if point.startswith("worker")]
 MANY, SOME = 12, 3
 """Batches: such that old versions are cleaned up, and such that there are some after a failure."""
+
+IN_DRIVER = {
+    "batch: before the job": False,
+    "batch: job done": False,
+    DRIVER_POINTS[0]: False,
+    "folder: change written, not on disk": True,
+    "folder: change on disk, not told": True,
+    "batch: committed, not cleaned": True,
+}
+"""Points that a batch of a state in the driver reaches; whether it is applied then.
+
+What a process has written stays when it is killed.
+"""
 
 IN_BATCHES = [point for point in POINTS if point.startswith(("batch", "commit"))]
 
@@ -173,6 +188,12 @@ def version(folder: Path) -> int:
     return max((int(name.removeprefix("manifest-").removesuffix(".json")) for name in names), default=0)
 
 
+def version_in_driver(folder: Path) -> int:
+    """The version of a state in the driver, which no process has open."""
+    with Workspace.open(folder / "state" / "workspace", read_only=True) as workspace:
+        return max((row["version"] for row in workspace[ACCOUNT].table.to_pylist()), default=1)
+
+
 def test_an_application_killed_at_every_point_applies_each_batch_once(
     tmp_path: Path, drivers: Drivers
 ) -> None:
@@ -190,6 +211,22 @@ def test_an_application_killed_at_every_point_applies_each_batch_once(
     done = drivers.run("apply", tmp_path, MANY, "clean: manifests deleted, data not")
     assert done.code == -signal.SIGKILL, done.said
     done = drivers.run("apply", tmp_path, MANY, own_workers=True)
+    assert done.code == 0, done.said
+    check(tmp_path, MANY)
+
+
+def test_a_driver_that_has_the_state_is_killed_at_every_point(tmp_path: Path, drivers: Drivers) -> None:
+    """Also while the state is made: what was begun goes."""
+    for fault in ("folder: change on disk, not told:2", "folder: data written, no manifest"):
+        done = drivers.run("driver", tmp_path, MANY, fault)
+        assert done.code == -signal.SIGKILL, done.said
+    version = 1
+    for point, is_applied in IN_DRIVER.items():
+        done = drivers.run("driver", tmp_path, MANY, point if version > 1 else f"{point}:2")
+        assert done.code == -signal.SIGKILL, (point, done.said)
+        version += is_applied + (version == 1)
+        assert version_in_driver(tmp_path) == version, point
+    done = drivers.run("driver", tmp_path, MANY)
     assert done.code == 0, done.said
     check(tmp_path, MANY)
 
@@ -218,15 +255,21 @@ def test_workers_that_are_killed_are_replaced(tmp_path: Path, drivers: Drivers, 
     check(tmp_path, SOME)
 
 
-def test_a_stream_goes_on_from_its_checkpoint(tmp_path: Path, drivers: Drivers) -> None:
+@pytest.mark.parametrize(
+    ("mode", "fault"),
+    [("stream", "commit: manifest moved:3"), ("driver-stream", "batch: committed, not cleaned:2")],
+)
+def test_a_stream_goes_on_from_its_checkpoint(
+    tmp_path: Path, drivers: Drivers, mode: str, fault: str
+) -> None:
     """Spark does not know yet of the batch that was committed, and gives it again."""
     (tmp_path / "incoming").mkdir()
     for number, changes in enumerate(batches(SOME)):
         file = tmp_path / "incoming" / f"{number:02}.parquet"
         pq.write_table(change_table(changes), file)
         os.utime(file, (1_000_000 + number, 1_000_000 + number))  # files are taken by their age
-    done = run_whole("stream", tmp_path, SOME, "commit: manifest moved:3")
+    done = run_whole(mode, tmp_path, SOME, fault)
     assert done.code == -signal.SIGKILL, done.said
-    done = drivers.run("stream", tmp_path, SOME)
+    done = drivers.run(mode, tmp_path, SOME)
     assert done.code == 0, done.said
     check(tmp_path, SOME)

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lftj import errors
 from spark_bridge import MaintainedJoin
 from spark_bridge.stages.streaming import METRICS
+from support.followed_join import PLACES, placed
 from support.keyed_model import Event, Key, Row, after
 
 RULE = "same(i, j, s) <- orders(id: i, state: s), orders(id: j, state: s), i < j."
@@ -35,12 +36,12 @@ def key_of(row: Row) -> Key:
 class Followed:
     """A maintained join, and what its relation holds."""
 
-    def __init__(self, spark: SparkSession, path: Path, **options: Any) -> None:
+    def __init__(self, spark: SparkSession, path: Path, where: str, **options: Any) -> None:
         self.spark, self.path = spark, path
         self.options: dict[str, Any] = {
             "key": {"orders": ["id"]},
             "nulls": "keep",
-            "partitions": 2,
+            **placed(where, partitions=2),
             **options,
         }
         self.rows = {key_of(row): row for row in ORDERS}
@@ -79,8 +80,9 @@ def feed(spark: SparkSession, said: Sequence[tuple[str, Row]]) -> DataFrame:
     return frame(spark, [(*row, OPS[what]) for what, row in said], f"{SCHEMA}, op string")
 
 
-def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    followed = Followed(spark, tmp_path)
+@PLACES
+def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    followed = Followed(spark, tmp_path, where)
     assert {tuple(row) for row in followed.joined.table().collect()} == followed.same() == {(1, 2, "new")}
     followed.batch(("upsert", ("paid", 2, 5, ("c", "d"))), ("erase_keys", (None, 1, None, None)))
     followed.batch(
@@ -88,10 +90,12 @@ def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path:
         ("upsert", ("paid", 9, 6, ("x",))),
         ("erase_keys", ("?", 77, 1, ("?",))),
     )
+    followed.joined.close()
     followed.joined = followed.opened()
     followed.batch(("erase", ("paid", 3, None, ("b",))), ("insert", ("new", 3, 1, ("b",))))
     followed.batch(("erase", ("new", 3, 1, ("other",))), ("upsert", (None, 9, 6, ("x",))))
-    followed.joined.repartition(3)
+    if where == "executors":
+        followed.joined.repartition(3)
     followed.batch(("upsert", ("new", 9, 6, ("x",))), ("insert", ("paid", 4, 1, None)))
     weights = frame(spark, [("paid", 2, 6, (), -1), ("new", 2, 1, (), 1)], f"{SCHEMA}, weight int")
     followed.joined.apply({"orders": weights})
@@ -101,11 +105,12 @@ def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path:
         (3, 9, "new"),
     }
     with pytest.raises(errors.StateError, match="was made for key"):
-        followed.opened(key={"orders": ["id", "state"]}, partitions=3)
+        followed.opened(key={"orders": ["id", "state"]}, **placed(where, partitions=3))
 
 
-def test_second_rows_are_refused_and_nothing_changes(spark: SparkSession, tmp_path: Path) -> None:
-    followed = Followed(spark, tmp_path)
+@PLACES
+def test_second_rows_are_refused_and_nothing_changes(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    followed = Followed(spark, tmp_path, where)
     version = followed.joined.version
     for said, kind, message in (
         (
@@ -142,6 +147,7 @@ def test_second_rows_are_refused_and_nothing_changes(spark: SparkSession, tmp_pa
             state=tmp_path / "two",
             nulls="keep",
             key={"orders": ["id"]},
+            **placed(where),
         )
     for key, kind, message in (
         ({"nope": ["id"]}, errors.UnknownRelationError, "key of 'nope': relations are orders"),
@@ -157,14 +163,16 @@ def test_second_rows_are_refused_and_nothing_changes(spark: SparkSession, tmp_pa
             followed.opened(key=key)
 
 
-def test_without_a_key_there_is_no_operation(spark: SparkSession, tmp_path: Path) -> None:
-    followed = Followed(spark, tmp_path, key={})
+@PLACES
+def test_without_a_key_there_is_no_operation(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    followed = Followed(spark, tmp_path, where, key={})
     with pytest.raises(errors.ChangeError, match=r"they have to be state, id, amount, tags, weight$"):
         followed.joined.apply({"orders": feed(spark, [("upsert", ORDERS[0])])})
 
 
-def test_a_stream_of_operations(spark: SparkSession, tmp_path: Path) -> None:
-    followed = Followed(spark, tmp_path / "state")
+@PLACES
+def test_a_stream_of_operations(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    followed = Followed(spark, tmp_path / "state", where)
     said = [
         ("upsert", ("paid", 1, 1, ("a",))),
         ("erase_keys", (None, 2, None, None)),

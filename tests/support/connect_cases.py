@@ -19,6 +19,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,13 +111,14 @@ def names_and_pipelines(spark: SparkSession) -> None:
     assert grouped.collect()[0][0] == sum((b, a) in pairs for a, b in pairs)
 
 
-def maintained(spark: SparkSession) -> None:
+def maintained(spark: SparkSession, **options: Any) -> None:
     """Batches, one of them again; a refused one; a second object on the state."""
+    options = options or {"shares": {"b": 2}, "partitions": 2}
     rule = "n[c] = count() <- e(a, b), e(b, c), e(a, c)."
     rows = {tuple(row.values()) for row in edges(60, 9).to_pylist()}
     with TemporaryDirectory() as state:
         frames = {"e": spark.createDataFrame(pairs(rows))}
-        joined = MaintainedJoin(rule, frames, state=state, shares={"b": 2}, partitions=2)
+        joined = MaintainedJoin(rule, frames, state=state, **options)
         for number in range(3):
             new, old = {(number, 8), (8, number)}, {(number, 7), (number + 1, number)}
             changes = spark.createDataFrame(
@@ -133,8 +135,16 @@ def maintained(spark: SparkSession) -> None:
             assert shown(joined.table().toArrow()) == now
         wrong = spark.createDataFrame([(None, 1, 1)], "src long, dst long, weight long")
         raises(errors.NullError, "relation 'e', column 'src'", lambda: joined.apply({"e": wrong}))
-        other = MaintainedJoin(rule, frames, state=state)
+        other = MaintainedJoin(rule, frames, state=state, where=options.get("where", "executors"))
         assert (other.version, other.applied()) == (joined.version, joined.applied()) == (4, 2)
+        if "where" in options:
+            stream = partial(joined.stream, {}, checkpoint=state, sink=state)
+            raises(errors.StateError, "over Spark Connect", stream)
+        joined.close()
+
+
+def maintained_in_the_driver(spark: SparkSession) -> None:
+    maintained(spark, where="driver")
 
 
 def maintained_by_a_stream(spark: SparkSession) -> None:
@@ -222,6 +232,7 @@ CASES = (
     names_and_pipelines,
     maintained,
     maintained_by_a_stream,
+    maintained_in_the_driver,
     nothing_runs_at_once,
     errors_at_once,
     errors_in_tasks,

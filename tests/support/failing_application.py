@@ -1,12 +1,13 @@
 """An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
 
-    python failing_application.py apply|interrupted|stream FOLDER BATCHES
+    python failing_application.py apply|interrupted|stream|driver|driver-stream FOLDER BATCHES
     python failing_application.py fork
 
 ``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
 after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
-Parquet file per batch from ``FOLDER/incoming``.  What a batch changed goes to ``FOLDER/made``, the head at
-last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
+Parquet file per batch from ``FOLDER/incoming``; with ``driver`` the state is in the driver.  What a batch
+changed goes to ``FOLDER/made``, the head at last to ``FOLDER/head.arrow``, what is left of the state after
+cleaning to ``FOLDER/left.json``.
 
 Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon and plans
 that are compiled, as users have them, so that both ways are tested.  Where the environment names the gateway
@@ -29,7 +30,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import feather
@@ -176,10 +177,28 @@ def interrupted(joined: MaintainedJoin, changes: DataFrame, folder: Path) -> Non
     assert (joined.version, joined.applied(), delivered) == (1, None, [])
 
 
+def left_in_files(joined: MaintainedJoin, folder: Path) -> dict[str, list[str]]:
+    """The files that are there, and those that the last version names."""
+    store = joined._place.versions.store
+    store.clean(1)
+    manifest = store.newest()
+    assert manifest is not None
+    named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
+    return {"left": files_of(folder / "state"), "named": named}
+
+
+def left_in_driver(joined: MaintainedJoin, folder: Path) -> dict[str, list[str]]:
+    """The files of what batches changed that are there, and those of the last ten versions."""
+    named = [f"told-{version:012d}" for version in range(max(2, joined.version - 9), joined.version + 1)]
+    return {"left": files_of(folder / "state" / "told"), "named": named}
+
+
 def main(mode: str, folder: Path, n_batches: int) -> None:
     spark = session()
     edges = {"e": spark.createDataFrame(edge_table(first_edges()))}
-    joined = MaintainedJoin(RULE, edges, state=folder / "state", partitions=2, shares=SHARES)
+    in_driver = mode.startswith("driver")
+    options: dict[str, Any] = {"where": "driver"} if in_driver else {"partitions": 2, "shares": SHARES}
+    joined = MaintainedJoin(RULE, edges, state=folder / "state", **options)
     made = folder / "made"
     made.mkdir(exist_ok=True)
 
@@ -190,7 +209,7 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
 
     if mode == "interrupted":
         interrupted(joined, spark.createDataFrame(change_table(batches(1)[0])), folder)
-    if mode != "stream":
+    if not mode.endswith("stream"):
         for number, changes in enumerate(batches(n_batches)):
             given = {"e": spark.createDataFrame(change_table(changes))}
             deliver(joined.apply(given, batch_id=number), number)
@@ -204,12 +223,8 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
         )
         query.awaitTermination()
     feather.write_feather(joined.table().toArrow(), str(folder / "head.arrow"), compression="uncompressed")
-    joined._place.versions.store.clean(1)
-    manifest = joined._place.versions.store.newest()
-    assert manifest is not None
-    left = files_of(folder / "state")
-    named = sorted([*manifest.files(), f"manifest-{manifest.version:012d}.json"])
-    (folder / "left.json").write_text(json.dumps({"version": manifest.version, "left": left, "named": named}))
+    left = left_in_driver(joined, folder) if in_driver else left_in_files(joined, folder)
+    (folder / "left.json").write_text(json.dumps({"version": joined.version, **left}))
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         spark.stop()
 
