@@ -14,14 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lftj.database.asking import in_sql
-from lftj.errors import SourceError, StateError, UnknownRelationError
+from lftj.errors import SourceError, StateError, UnknownRelationError, UnsupportedSqlError
+from lftj.sql.translation.translated import Translated
+from lftj.values.shown_text import ShownText
 from maintenance.event_time.stream_state import Late
 from spark_bridge.cells.search_engine import Policy
 from spark_bridge.front_ends.select_rules import kept_rules, workspace_rules
-from spark_bridge.places.choice import Where, check_where, placed
+from spark_bridge.places.choice import Placing, Where, check_where
 from spark_bridge.places.executor_state import ExecutorOptions
 from spark_bridge.places.read_program import ReadProgram
-from spark_bridge.places.state_place import OWN, checked_batch
+from spark_bridge.places.state_place import OWN, StatePlace, checked_batch
 from spark_bridge.placing.event_time import Spans, TimeSettings
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_text
@@ -43,8 +45,11 @@ class MaintainedJoin:
     ``where``: on ``"executors"`` the state is cut into partitions, in files at ``state``, that tasks step.
     In the ``"driver"`` a workspace keeps it, in its memory and in a folder of its machine, and steps each
     batch without a task: for relations that fit there by far the quicker, and for all that a workspace keeps,
-    recursion, windows and functions of one's own among it.  ``partitions``, ``shares``, ``policy``,
-    ``replan`` and ``engine_bytes`` are about executors.
+    recursion, windows and functions of one's own among it.  ``"auto"`` makes it in the driver where the
+    relations seem to fit, or executors can't keep the program, opens it where it is, and moves it to the
+    executors when a batch leaves more than ``driver_bytes`` in the workspace, by default 256 MiB by its own
+    figures; :meth:`explain` says which and why.  ``partitions``, ``shares``, ``policy``, ``replan`` and
+    ``engine_bytes`` are about executors.
     ``policy``: ``"maintain"`` follows each batch by what changed, ``"anew"`` joins the cells that a batch
     reaches again and subtracts, ``"auto"`` does in each cell what costs less; another one may be given when
     a state is opened again.
@@ -88,6 +93,7 @@ class MaintainedJoin:
         state: str | os.PathLike[str],
         head: str | None = None,
         where: Where = "executors",
+        driver_bytes: int | None = None,
         partitions: int | None = None,
         shares: Mapping[str, int] | None = None,
         nulls: InputNulls = "refuse",
@@ -116,7 +122,8 @@ class MaintainedJoin:
         program = ReadProgram(text, columns, nulls, keys)
         contained = {name: checked_batch(number) for name, number in (applied or {}).items()}
         target = None if delta is None else DeltaTarget(delta, storage_options)
-        self._place = placed(where, program, relations, state, options, contained, target)
+        place = Placing(program, relations, state, options, contained, target)
+        self._at = place.chosen(where, driver_bytes)
 
     @classmethod
     def from_sql(
@@ -139,7 +146,7 @@ class MaintainedJoin:
         WITH RECURSIVE, aggregates without GROUP BY and rows that are equal, and what ``MaintainedJoin`` does.
         """
         check_where(where)
-        found = kept_rules(sql, relations) if where == "executors" else workspace_rules(sql, relations)
+        found = _select_rules(sql, relations, where)
         read = {
             name: frame
             for name, frame in relations.items()
@@ -147,6 +154,12 @@ class MaintainedJoin:
         }
         with in_sql(found):
             return cls(found.text, read, head=found.head, nulls=nulls, where=where, **options)
+
+    @property
+    def _place(self) -> StatePlace:
+        """Where the state is by now."""
+        self._at = self._at.settled()
+        return self._at
 
     def __repr__(self) -> str:
         return f"<MaintainedJoin: {self._place!r}>"
@@ -177,8 +190,12 @@ class MaintainedJoin:
         return self._place.session
 
     def explain(self) -> str:
-        """How the relations are cut and sent, as :func:`~spark_bridge.explanation.explain` shows it."""
-        return self._place.explain()
+        """How the relations are cut and sent, as :func:`~spark_bridge.explanation.explain` shows it.
+
+        Of a state in the driver how a workspace keeps the head; with ``where="auto"`` why it is where it is.
+        """
+        place = self._place
+        return ShownText("\n".join(filter(None, (place.why, place.explain()))))
 
     # -- streams --------------------------------------------------------------------
 
@@ -295,6 +312,18 @@ class MaintainedJoin:
         What is asked for afterwards opens it again.
         """
         self._place.close()
+
+
+def _select_rules(sql: str, relations: Mapping[str, DataFrame], where: Where) -> Translated:
+    """A SELECT as the place takes it: with "auto" as executors do, if they do."""
+    if where == "driver":
+        return workspace_rules(sql, relations)
+    try:
+        return kept_rules(sql, relations)
+    except UnsupportedSqlError:
+        if where == "executors":
+            raise
+        return workspace_rules(sql, relations)
 
 
 def _checked_keys(

@@ -97,6 +97,11 @@ class StreamRelations(SqlViews):
         type_ = clock_type(state.versions, state.streams)
         return None if type_ is None else moment_of(type_, clock(state.streams))
 
+    @property
+    def stream_states(self) -> Mapping[str, StreamState]:
+        """Where each stream stands."""
+        return self._state.streams
+
     def late(self, stream: str) -> Late:
         """How many rows of a stream came too late, to be inserted and to be erased, since it was loaded.
 

@@ -11,6 +11,7 @@ rows.  The relations, the head, and what is kept to maintain it, are in the memo
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -27,13 +28,22 @@ from lftj.errors import StateError, StreamError
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.storage.relation import Relation
+from lftj.values.shown_text import ShownText
 from maintenance import Workspace
 from maintenance.event_time.stream_state import Late
 from maintenance.store.fault_points import reached
 from maintenance.workspace.transaction import Transaction
 from spark_bridge.cells.key_engine import stage_events
 from spark_bridge.cells.signed_tables import events, signed
-from spark_bridge.places.kept_workspace import ACCOUNT, KeptWorkspace, close_at, kept_at, made_at
+from spark_bridge.places.executor_state import ExecutorState
+from spark_bridge.places.kept_workspace import (
+    ACCOUNT,
+    KeptWorkspace,
+    close_at,
+    kept_at,
+    made_at,
+)
+from spark_bridge.places.moving import Moving, is_moved
 from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import StatePlace
 from spark_bridge.places.told_changes import ToldChanges
@@ -47,9 +57,12 @@ from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.state_versions import identity_of
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.delta_head import DeltaTarget
+from spark_bridge.state.frames import sent_frame
 from spark_bridge.state.manifest import StateManifest
 
 _BATCH_ROWS = 1 << 16
+
+_log = logging.getLogger(__name__)
 
 
 def driver_program(program: ReadProgram) -> ReadProgram:
@@ -91,7 +104,7 @@ class DriverFiles:
 class DriverState(StatePlace):
     """The state of a program in a folder of the driver; arguments as of ``ExecutorState``.
 
-    ``program``: of :func:`driver_program`.
+    ``program``: of :func:`driver_program`.  ``moving``: when it goes to the executors; None: never.
     """
 
     def __init__(
@@ -101,10 +114,13 @@ class DriverState(StatePlace):
         path: Path,
         applied: Mapping[str, int],
         delta: DeltaTarget | None,
+        moving: Moving | None = None,
     ) -> None:
         super().__init__(program, next(iter(relations.values())).sparkSession)
         text = program.text
         self._path = path
+        self._moving = moving
+        self._moved: ExecutorState | None = None
         self._head, schema = text.target, text.target_schema
         self._schema = declared_schema(schema.shown)
         if schema.bag and delta is not None:
@@ -131,6 +147,7 @@ class DriverState(StatePlace):
                 kept = self._made(relations, applied)
             kept.manifest().refuse_other(self._identity)
             self._to_delta(kept)
+            self._move_if_due(kept)
 
     def __repr__(self) -> str:
         return f"<state of {self._head} in the driver, version {self.version}, {str(self._path)!r}>"
@@ -141,6 +158,33 @@ class DriverState(StatePlace):
         if kept is None:
             raise StateError(f"{str(self._path)!r}: the state is gone; make it anew at another path")
         return kept
+
+    def settled(self) -> StatePlace:
+        if self._moving is not None and self._moving.program is not None:
+            with turn_on(str(self._path)):
+                if self._moved is None and is_moved(self._path):  # another object has moved it
+                    self._moved = self._moving.opened(self._path, self.session)
+        return self if self._moved is None else self._moved
+
+    def _move_if_due(self, kept: KeptWorkspace) -> None:
+        """Go to the executors, if it is time; where that fails, with the next batch.
+
+        Raises what is wrong with the state when it is there: with its Delta table, most likely.
+        """
+        if self._moving is None or not self._moving.is_due(kept.workspace):
+            return
+        said = self._moving.described(kept.workspace)
+        try:
+            self._moved = self._moving.moved(kept, self.session)
+        except Exception as error:
+            if is_moved(self._path):
+                raise
+            self.why = f"it could not move to the executors, and will with the next batch: {error}"
+            _log.warning("%r: %s", self, self.why)
+            return
+        self._moved.stats = self.stats
+        self._moved.why = f"{said}: it has, as version {self._moved.version}"
+        _log.info("%r: %s", self._moved, self._moved.why)
 
     @property
     def manifest(self) -> StateManifest:
@@ -158,10 +202,13 @@ class DriverState(StatePlace):
 
     def explain(self) -> str:
         workspace = self._workspace()
-        return (
+        lines = [
             f"{self._head}: kept in the driver, by a workspace in {str(workspace.folder)!r}; the rows of a"
-            f" batch come by one job\n{workspace.explain_maintenance(self._head)}"
-        )
+            " batch come by one job",
+            *([] if self._moving is None else [self._moving.described(workspace)]),
+            str(workspace.explain_maintenance(self._head)),
+        ]
+        return ShownText("\n".join(lines))
 
     @property
     def now(self) -> Any:
@@ -199,7 +246,9 @@ class DriverState(StatePlace):
                 following = manifest.version + 1
                 changes = self._apply(kept, frame, reader, following, source, batch_id, advance)
                 self._to_delta(kept)
-                return self._frame(changes, signed(self._schema))
+                found = self._frame(changes, signed(self._schema))
+                self._move_if_due(kept)
+                return found
             self._to_delta(kept)
             its = [one for one in manifest.batches if (one.source, one.batch_id) == (source, batch_id)]
             return self._tables(kept, [name for one in its for name in one.changes], signed(self._schema))
@@ -335,7 +384,4 @@ class DriverState(StatePlace):
         return self._frame(pa.concat_tables([schema.empty_table(), *parts]), schema)
 
     def _frame(self, table: pa.Table, schema: pa.Schema) -> DataFrame:
-        """Rows that the driver has, sent to Spark."""
-        nullable = pa.schema([field.with_nullable(True) for field in schema])
-        rows = table.rename_columns(schema.names).cast(nullable)
-        return self.session.createDataFrame(rows, spark_schema(schema))
+        return sent_frame(self.session, table, schema)

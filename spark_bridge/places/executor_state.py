@@ -22,17 +22,19 @@ they reach; the manifest, which names all partitions, is written anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
+import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lftj.errors import StreamError
+from lftj.errors import StateError, StreamError
 from lftj.language.recent import Recent
 from maintenance.event_time.moments import code_of, moment_of
 from maintenance.event_time.stream_state import Late
@@ -62,7 +64,7 @@ from spark_bridge.state.attempt import attempt
 from spark_bridge.state.delta_head import DeltaTarget
 from spark_bridge.state.engine_cache import check_engine_bytes
 from spark_bridge.state.frames import changes_frame, table_frame
-from spark_bridge.state.manifest import PartitionState, StateManifest
+from spark_bridge.state.manifest import Batch, PartitionState, StateManifest
 from spark_bridge.state.state_index import StateIndex
 from spark_bridge.state.store import StateStore
 
@@ -105,23 +107,60 @@ def executor_program(program: ReadProgram) -> ReadProgram:
     return program.reading({name for plan in plans for name in plan.reads})
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What the first version here is made of.
+
+    ``relations``: as they are after ``was``, a version of another place, or of none with the number 0.
+    ``read_table``: gives what the batches of that version name.
+    """
+
+    relations: Mapping[str, DataFrame]
+    was: StateManifest
+    read_table: Callable[[str], pa.Table] | None = None
+
+    @classmethod
+    def new(cls, relations: Mapping[str, DataFrame], applied: Mapping[str, int]) -> Beginning:
+        """Of a state that is new; ``applied``: by source, the last batch that the relations have in them."""
+        return cls(relations, StateManifest(0, {}, {}, dict(applied), {}, (), state_id=uuid4().hex))
+
+    def batches(self, store: StateStore, token: str) -> tuple[Batch, ...]:
+        """The batches of that version, their tables in files of a try."""
+
+        def written(names: Sequence[str]) -> tuple[str, ...]:
+            assert self.read_table is not None
+            files = []
+            for name in names:
+                files.append(store.new_name(token, "changes", "0"))
+                store.write_table(files[-1], self.read_table(name))
+            return tuple(files)
+
+        return tuple(
+            replace(
+                batch,
+                changes=written(batch.changes),
+                late={stream: written(names) for stream, names in batch.late.items()},
+            )
+            for batch in self.was.batches
+        )
+
+
 class ExecutorState(StatePlace):
     """The state of a program at a path that the driver and all workers reach.
 
-    ``program``: of :func:`executor_program`.  ``relations``: the first version, if there is none.
-    ``applied``: by source, the last batch that they have in them already.
+    ``program``: of :func:`executor_program`.  ``beginning``: of the first version, where there may be none.
     """
 
     def __init__(
         self,
         program: ReadProgram,
-        relations: Mapping[str, DataFrame],
+        session: SparkSession,
         store: StateStore,
         options: ExecutorOptions,
-        applied: Mapping[str, int],
         delta: DeltaTarget | None,
+        beginning: Beginning | None,
     ) -> None:
-        super().__init__(program, next(iter(relations.values())).sparkSession)
+        super().__init__(program, session)
         self._options = options
         self._text, self._relations, self._keys = program.text, program.relations, program.keys
         self._nulls = program.nulls
@@ -130,8 +169,9 @@ class ExecutorState(StatePlace):
         unread = program.columns.unread(self._relations)
         self.versions = StateVersions(self._text, self._nulls, store, head_table, unread, self._keys)
         if not self.versions.opened(options.partitions):
-            partitions = chosen_partitions(self.session, options.partitions)
-            self._make(relations, partitions, options.shares, dict(applied))
+            if beginning is None:
+                raise StateError(f"{store!r}: the state is gone; make it anew at another path")
+            self._make(beginning)
         self.versions.to_delta()
 
     def __repr__(self) -> str:
@@ -234,27 +274,22 @@ class ExecutorState(StatePlace):
 
     # -- how it is done -------------------------------------------------------------
 
-    def _make(
-        self,
-        relations: Mapping[str, DataFrame],
-        partitions: int,
-        shares: Mapping[str, int] | None,
-        applied: dict[str, int],
-    ) -> None:
-        """The first version."""
-        started = time.perf_counter()
-        self.versions.begin(partitions, applied)
-        with self._named(self.session, "first version"):
+    def _make(self, beginning: Beginning) -> None:
+        """The first version here."""
+        started, relations, options = time.perf_counter(), beginning.relations, self._options
+        partitions = chosen_partitions(self.session, options.partitions)
+        self.versions.begin(partitions, beginning.was)
+        was = self.versions.manifest
+        with self._named(self.session, "first version" if was.version == 0 else "moved to the executors"):
             try:
-                grids = self._grids(relations, partitions, shares)
+                grids = self._grids(relations, partitions, options.shares)
             except PythonException:
                 # Wrong data, most likely: under any grids the stages say so by an error of ours.
                 any_grids = self._grids(relations, partitions, {})
-                with attempt(self.versions.store, self.session, 1) as token:
-                    begun = self.versions.manifest
-                    self._run_whole(relations, self.versions.chain_of(any_grids), token, begun)
+                with attempt(self.versions.store, self.session, was.version + 1) as token:
+                    self._run_whole(relations, self.versions.chain_of(any_grids), token, was)
                     raise
-            self._make_version(self.versions.manifest, relations, grids, started)
+            self._make_version(was, relations, grids, started, beginning.batches)
 
     def _grids(
         self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
@@ -273,11 +308,17 @@ class ExecutorState(StatePlace):
         relations: Mapping[str, DataFrame],
         grids: Sequence[HeadGrids],
         started: float,
+        carried: Callable[[StateStore, str], tuple[Batch, ...]] | None = None,
     ) -> None:
-        """The version after one: the relations under these grids, nothing of what was before."""
+        """The version after one: the relations under these grids, nothing of what was before.
+
+        ``carried``: gives the batches of before, where these files are not in the store.
+        """
         versions, chain = self.versions, self.versions.chain_of(grids)
         with attempt(versions.store, self.session, was.version + 1) as token:
             receipts = self._run_whole(relations, chain, token, was)
+            if carried is not None:
+                was = replace(was, batches=carried(versions.store, token))
             versions.built(was, chain, receipts)
         self._committed(token, receipts, started)
 

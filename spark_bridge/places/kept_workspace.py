@@ -67,9 +67,9 @@ class KeptWorkspace:
         version = max((row["version"] for row in rows), default=1)
         applied = {row["source"]: row["batch"] for row in rows}
         batches = self.told.batches(version)
-        return StateManifest(
-            version, dict(self.identity), {}, applied, {}, batches, self.state_id, origin=str(self.path)
-        )
+        streams = {name: state.moving for name, state in self.workspace.stream_states.items()}
+        identity, path = dict(self.identity), str(self.path)
+        return StateManifest(version, identity, {}, applied, {}, batches, self.state_id, streams, origin=path)
 
 
 _open: dict[str, KeptWorkspace] = {}
@@ -135,6 +135,12 @@ def close_at(path: Path) -> None:
             known.workspace.close()
         except (ClosedError, OSError) as error:
             _log.warning("%s: closed, but not tidied up: %s", path, error)
+
+
+def delete_at(path: Path) -> None:
+    """Close and delete a state, of which nothing is left then."""
+    close_at(path)
+    _delete(path)
 
 
 def _opened(path: Path) -> Workspace:

@@ -38,7 +38,13 @@ class StatePlace(ABC):
     def __init__(self, program: ReadProgram, session: SparkSession) -> None:
         self.program = program
         self.stats: BatchStats | DriverStats | None = None
+        self.why = ""
+        """Why the state is here, where that was chosen."""
         self._session: SparkSession | None = session
+
+    def settled(self) -> StatePlace:
+        """The place to ask from now on: another one, where the state has moved."""
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_session": None}

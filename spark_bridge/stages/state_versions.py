@@ -18,7 +18,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 
@@ -90,14 +89,13 @@ class StateVersions:
         self.tidy(self.store.sweep)
         return True
 
-    def begin(self, partitions: int, applied: Mapping[str, int]) -> None:
-        """Begin a state; ``applied``: by source, the last batch that its relations contain.
+    def begin(self, partitions: int, was: StateManifest) -> None:
+        """Begin a state; ``was``: what its relations contain already, a version of another place or of none.
 
         Raises StateError for a path that can't be written.
         """
         self.store.create()
-        identity = self._identity(partitions)
-        self.manifest = StateManifest(0, identity, {}, dict(applied), {}, (), state_id=uuid4().hex)
+        self.manifest = replace(was, identity=self._identity(partitions))
 
     def read_again(self) -> None:
         """Take note of versions that others have made since, a stream on this state for example."""

@@ -44,9 +44,14 @@ def changes_frame(
                 yield from table(name).to_batches(max_chunksize=_BATCH_ROWS)
 
     if len(files) <= FILES_HERE and store.nbytes(files) <= READ_HERE:
-        whole = pa.concat_tables([schema.empty_table(), *map(table, files)])
-        return session.createDataFrame(whole, spark_schema(schema))
+        return sent_frame(session, pa.concat_tables([schema.empty_table(), *map(table, files)]), schema)
     return mapped_frame(session, files, read, schema)
+
+
+def sent_frame(session: SparkSession, table: pa.Table, schema: pa.Schema) -> DataFrame:
+    """Rows that the driver has, sent to Spark at once; by their places the columns of ``schema``."""
+    nullable = pa.schema([field.with_nullable(True) for field in schema])
+    return session.createDataFrame(table.rename_columns(schema.names).cast(nullable), spark_schema(schema))
 
 
 def table_frame(

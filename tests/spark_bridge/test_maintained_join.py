@@ -36,6 +36,7 @@ from support.followed_join import (
     edges,
     files_of,
     placed,
+    random_changes,
     same_rows,
     table_of,
 )
@@ -45,14 +46,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWar
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 ONE_CELL: dict[str, int] = {}
 """As ``shares=``: nothing is cut, and no sample is taken, which is quicker."""
-
-
-def random_changes(edges: set[Row], n_nodes: int, size: int, random: Random) -> list[tuple[Row, int]]:
-    """Erased are edges that are there and others, inserted too; some rows repeat."""
-    rows = [(random.randrange(n_nodes), random.randrange(n_nodes)) for _ in range(size)]
-    rows += random.sample(sorted(edges), min(len(edges), size))
-    rows += rows[: size // 4]
-    return [(row, random.choice((1, -1, -1, 2))) for row in rows]
 
 
 # -- the same as computed anew ------------------------------------------------------

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from lftj import errors
 from maintenance import Workspace
 from spark_bridge import MaintainedJoin
+from spark_bridge.places.moving import Moving
 from support.followed_join import PLACES, placed
 
 TRADE, ITEM = "item string, n bigint, t timestamp, tags array<string>", "item string, kind string"
@@ -85,12 +86,17 @@ def told(found: DataFrame) -> Counter[str]:
     return shown(found.toArrow().to_pylist())
 
 
-@PLACES
+@pytest.mark.parametrize("where", ["executors", "driver", "auto"])
 @pytest.mark.parametrize(("text", "head"), [(STREAM + RULES, "busy"), (CLOSED, "sold_final")])
 def test_oracle_batches_of_a_stream(
-    spark: SparkSession, tmp_path: Path, text: str, head: str, where: str
+    spark: SparkSession,
+    tmp_path: Path,
+    text: str,
+    head: str,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Late rows, erasures, a time that is said, a batch again, another object, other partitions."""
+    """Late rows, erasures, a time that is said, a batch again, another object, other partitions, a move."""
     options: dict[str, Any] = placed(where, partitions=2)
     if STREAM not in text:
         options |= {"time": {"trade": "t"}, "lateness": "30 seconds", "keep": timedelta(minutes=10)}
@@ -119,10 +125,12 @@ def test_oracle_batches_of_a_stream(
         elif number == 3 and where == "executors":
             joined.repartition(3)
             options["partitions"] = 3
+        elif number == 3 and where == "auto":
+            monkeypatch.setattr(Moving, "has_outgrown", lambda *_: True)
     assert told(joined.table()) == shown(workspace[head].table.to_pylist())
     assert joined.late("trade") == (1, 2)
     assert joined.late_rows("trade", 0).collect()[0].item == "pot"
-    assert joined.version == 1 + len(BATCHES) + (where == "executors")
+    assert joined.version == 1 + len(BATCHES) + (where != "driver")
     if "keep" in options:
         with pytest.raises(errors.StateError, match=r"was made for streams.trade.keep=600000000, not"):
             opened(spark, tmp_path, text, **{**options, "keep": "11m"})

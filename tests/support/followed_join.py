@@ -116,3 +116,11 @@ def edges(n_edges: int, n_nodes: int, seed: int = 0) -> pa.Table:
     random = Random(seed)
     pairs = [(random.randrange(n_nodes), random.randrange(n_nodes)) for _ in range(n_edges)]
     return pa.table({"src": [a for a, _ in pairs], "dst": [b for _, b in pairs]})
+
+
+def random_changes(edges: set[Row], n_nodes: int, size: int, random: Random) -> list[tuple[Row, int]]:
+    """Erased are edges that are there and others, inserted too; some rows repeat."""
+    rows = [(random.randrange(n_nodes), random.randrange(n_nodes)) for _ in range(size)]
+    rows += random.sample(sorted(edges), min(len(edges), size))
+    rows += rows[: size // 4]
+    return [(row, random.choice((1, -1, -1, 2))) for row in rows]
