@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
 from spark_bridge import MaintainedJoin, join, join_sql, motifs
+from support.followed_join import PLACES, placed
 
 ONE_CELL: dict[str, int] = {}
 
@@ -74,7 +75,9 @@ def test_char_joins_as_in_spark(other: str, spark: SparkSession, texts: dict[str
     assert rows(join_sql(sql, texts)) == rows(spark.sql(sql))
 
 
-def test_what_spark_pads_first_is_refused(spark: SparkSession, texts: dict[str, DataFrame]) -> None:
+def test_what_spark_pads_first_is_refused(
+    spark: SparkSession, texts: dict[str, DataFrame], tmp_path: Path
+) -> None:
     for sql in (
         "SELECT DISTINCT p.x, q.x FROM five p JOIN three q ON p.c = q.c",
         "SELECT DISTINCT p.x, q.x FROM five p JOIN three q ON p.c < q.c",
@@ -91,16 +94,22 @@ def test_what_spark_pads_first_is_refused(spark: SparkSession, texts: dict[str, 
     ):
         with pytest.raises(errors.TypeClashError, match=r"char\(5\)"):
             join(rule, texts)
+        with pytest.raises(errors.TypeClashError, match=r"char\(5\)"):
+            MaintainedJoin(rule, texts, state=tmp_path, where="driver")
+    recursive = "k(c, x) <- five(c, x). k(c, x) <- l(c, x). l(c, x) <- k(c, x), text(_, x)."
+    with pytest.raises(errors.TypeClashError, match=r"char\(3\) and char\(5\)"):
+        MaintainedJoin(f"{recursive} h(c) <- l(c, _), three(c, _).", texts, state=tmp_path, where="driver")
+    assert not list(tmp_path.iterdir())
     cast = {**texts, "five": texts["five"].selectExpr("rtrim(c) AS c", "x")}
     assert rows(join_sql("SELECT DISTINCT x FROM five WHERE c = 'ab'", cast)) == [(1,)]
 
 
+@PLACES
 def test_changes_of_char_are_padded_as_spark_does_when_it_writes(
-    spark: SparkSession, texts: dict[str, DataFrame], tmp_path: Path
+    spark: SparkSession, texts: dict[str, DataFrame], tmp_path: Path, where: str
 ) -> None:
-    joined = MaintainedJoin(
-        "h(c, x) <- five(c, x).", texts, state=tmp_path / "state", shares=ONE_CELL, partitions=1
-    )
+    options = placed(where, shares=ONE_CELL, partitions=1)
+    joined = MaintainedJoin("h(c, x) <- five(c, x).", texts, state=tmp_path / "state", **options)
     changes = spark.sql("SELECT * FROM VALUES ('ab', 1, -1), ('n', 5, 1) t(c, x, weight)")
     assert rows(joined.apply({"five": changes})) == [("ab   ", 1, -1), ("n    ", 5, 1)]
 

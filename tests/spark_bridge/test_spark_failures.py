@@ -163,13 +163,13 @@ def heads(n_batches: int) -> list[Rows]:
     return found
 
 
-def check(folder: Path, n_batches: int) -> None:
+def check(folder: Path, n_batches: int, first: int = 1) -> None:
     """Each batch was applied once, what was delivered is what it changed, and no file is left over."""
     expected = heads(n_batches)
     assert len(set(map(frozenset, expected))) > n_batches // 2, "batches that change the head"
     assert set(rows_of(feather.read_table(str(folder / "head.arrow")))) == expected[-1]
     left = json.loads((folder / "left.json").read_text())
-    assert left["version"] == 1 + n_batches
+    assert left["version"] == first + n_batches
     assert left["left"] == left["named"]
     for number, (before, now) in enumerate(itertools.pairwise(expected)):
         changes = Counter(
@@ -229,6 +229,21 @@ def test_a_driver_that_has_the_state_is_killed_at_every_point(tmp_path: Path, dr
     done = drivers.run("driver", tmp_path, MANY)
     assert done.code == 0, done.said
     check(tmp_path, MANY)
+
+
+def test_a_driver_is_killed_amid_a_move_to_the_executors(tmp_path: Path, drivers: Drivers) -> None:
+    """Before the manifest is in place, and behind that: nothing is left of the workspace then."""
+    for point, is_there in (
+        ("commit: manifest written, not moved", False),
+        ("commit: manifest moved", True),
+    ):
+        done = drivers.run("moved", tmp_path, SOME, point)
+        assert done.code == -signal.SIGKILL, done.said
+        assert (tmp_path / "state" / "workspace" / "lock").exists()
+        assert (version(tmp_path) == 2) == is_there
+    done = drivers.run("moved", tmp_path, SOME)
+    assert done.code == 0, done.said
+    check(tmp_path, SOME, first=2)
 
 
 def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, drivers: Drivers) -> None:

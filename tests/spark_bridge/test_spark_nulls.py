@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
 from spark_bridge import MaintainedJoin, join
+from support.followed_join import PLACES, placed
 
 SCHEMAS = {"r": "a bigint, b bigint, c string", "s": "a bigint, v decimal(9,2)", "t": "c string, d date"}
 
@@ -123,12 +124,14 @@ def test_oracle_nulls_once(spark: SparkSession, rule: str) -> None:
 MAINTAINED = [rule for number, rule in enumerate(CASES) if number in (4, 7, 12)]
 
 
+@PLACES
 @pytest.mark.parametrize("rule", MAINTAINED)
-def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str) -> None:
+def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str, where: str) -> None:
     """State, changes, a restart and other grids."""
     rows, random = some_rows(3), Random(5)
     frames = read_by(rule, frames_of(spark, rows))
-    joined = MaintainedJoin(rule, frames, state=tmp_path / "state", head="h", partitions=2, nulls="keep")
+    options: dict[str, Any] = {"state": tmp_path / "state", "head": "h", "nulls": "keep"}
+    joined = MaintainedJoin(rule, frames, **options, **placed(where, partitions=2))
     before = found(joined.table())
     assert before == wanted(spark, rule)
     for step in range(3):
@@ -154,8 +157,9 @@ def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str)
         }
         before = after
         if step == 0:
-            joined = MaintainedJoin(rule, frames, state=tmp_path / "state", head="h", nulls="keep")
-        elif step == 1:
+            joined.close()
+            joined = MaintainedJoin(rule, frames, **options, where=where)
+        elif step == 1 and where == "executors":
             joined.repartition(3)
             assert found(joined.table()) == after
 
@@ -175,12 +179,14 @@ def test_a_filtered_aggregate_of_nothing_is_null_whatever_the_inputs_hold(spark:
         )
 
 
-def test_what_spark_declares_not_null(spark: SparkSession, tmp_path: Path) -> None:
+@PLACES
+def test_what_spark_declares_not_null(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """A change with NULL there is refused, and leaves nothing; a state is of the columns as declared."""
     frame = spark.sql("SELECT * FROM VALUES (1, 2), (2, NULL) t(a, b)")
     assert [field.nullable for field in frame.schema] == [False, True]
     rule = "h(a, b) <- r(a, b)."
-    joined = MaintainedJoin(rule, {"r": frame}, state=tmp_path, nulls="keep", partitions=2)
+    place: dict[str, Any] = {"state": tmp_path, "where": where}
+    joined = MaintainedJoin(rule, {"r": frame}, nulls="keep", **{**place, **placed(where, partitions=2)})
     changes = spark.createDataFrame([(3, None, 1), (None, 3, 1)], "a int, b int, weight int")
     with pytest.raises(
         errors.NullError, match="'r', column 'a': NULL, and it holds none: its schema has it NOT"
@@ -188,12 +194,12 @@ def test_what_spark_declares_not_null(spark: SparkSession, tmp_path: Path) -> No
         joined.apply({"r": changes})
     assert found(joined.table()) == Counter(["(1, 2)", "(2, None)"])
     assert joined.apply({"r": changes.where("a IS NOT NULL")}).count() == 1
-    assert MaintainedJoin(rule, {"r": frame}, state=tmp_path, nulls="keep").version == 2
+    assert MaintainedJoin(rule, {"r": frame}, nulls="keep", **place).version == 2
     other = spark.createDataFrame([], "a int, b int")
     with pytest.raises(errors.StateError, match="int32 not null"):
-        MaintainedJoin(rule, {"r": other}, state=tmp_path, nulls="keep")
+        MaintainedJoin(rule, {"r": other}, nulls="keep", **place)
     with pytest.raises(errors.StateError, match="nulls='keep', not 'refuse'"):
-        MaintainedJoin(rule, {"r": other}, state=tmp_path)
+        MaintainedJoin(rule, {"r": other}, **place)
 
 
 def test_errors_of_the_data_say_what_to_do(spark: SparkSession) -> None:

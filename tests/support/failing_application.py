@@ -1,13 +1,13 @@
 """An application with a `MaintainedJoin`, which a test kills and starts again (``test_spark_failures.py``).
 
-    python failing_application.py apply|interrupted|stream|driver|driver-stream FOLDER BATCHES
+    python failing_application.py apply|interrupted|stream|driver|driver-stream|moved FOLDER BATCHES
     python failing_application.py fork
 
 ``FOLDER/state`` is the state.  ``apply`` gives all batches, the first one again first; ``interrupted`` does,
 after Ctrl-C in the middle of one and the end of a stream in the middle of another; ``stream`` reads one
-Parquet file per batch from ``FOLDER/incoming``; with ``driver`` the state is in the driver.  What a batch
-changed goes to ``FOLDER/made``, the head at last to ``FOLDER/head.arrow``, what is left of the state after
-cleaning to ``FOLDER/left.json``.
+Parquet file per batch from ``FOLDER/incoming``; with ``driver`` the state is in the driver, and with
+``moved`` it is made there and moves to the executors.  What a batch changed goes to ``FOLDER/made``, the head
+at last to ``FOLDER/head.arrow``, what is left of the state after cleaning to ``FOLDER/left.json``.
 
 Java of its own takes most of the time of an application.  With it go workers of Spark's own daemon and plans
 that are compiled, as users have them, so that both ways are tested.  Where the environment names the gateway
@@ -55,6 +55,9 @@ AS_USERS_HAVE_IT = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 """Settings of an application with a Java of its own."""
+
+RELATION_BYTES = 32 * 50
+"""Of the first edges, as they are estimated before there is a state; a workspace of them takes more."""
 
 OWN_WORKERS = "LFTJ_OWN_WORKERS"
 """In the environment: a driver at a Java that runs has workers that no other one with another value has."""
@@ -198,6 +201,8 @@ def main(mode: str, folder: Path, n_batches: int) -> None:
     edges = {"e": spark.createDataFrame(edge_table(first_edges()))}
     in_driver = mode.startswith("driver")
     options: dict[str, Any] = {"where": "driver"} if in_driver else {"partitions": 2, "shares": SHARES}
+    if mode == "moved":
+        options |= {"where": "auto", "driver_bytes": RELATION_BYTES}
     joined = MaintainedJoin(RULE, edges, state=folder / "state", **options)
     made = folder / "made"
     made.mkdir(exist_ok=True)
