@@ -46,6 +46,8 @@ _ACCOUNT_SCHEMA = pa.schema(
     ]
 )
 
+_DELETED = "workspace-deleted"
+
 _log = logging.getLogger(__name__)
 
 
@@ -110,6 +112,7 @@ def made_at(
 
     ``fill``: loads the relations and installs the rules.  What it raises leaves nothing.
     """
+    _sweep(path)
     workspace = _opened(path)
     try:
         fill(workspace)
@@ -143,6 +146,11 @@ def delete_at(path: Path) -> None:
     _delete(path)
 
 
+def _sweep(path: Path) -> None:
+    """Delete what a process was deleting that was stopped."""
+    shutil.rmtree(path / _DELETED, ignore_errors=True)
+
+
 def _opened(path: Path) -> Workspace:
     try:
         return Workspace.open(path / "workspace")
@@ -163,8 +171,11 @@ def _taken(path: Path, workspace: Workspace) -> KeptWorkspace:
 
 
 def _delete(path: Path) -> None:
-    """Delete what was begun."""
-    for name in ("told", "workspace"):
-        shutil.rmtree(path / name, ignore_errors=True)
+    """Delete a workspace that nobody has open; one step takes its name, so that no part of one is opened."""
+    _sweep(path)
+    with suppress(OSError):
+        (path / "workspace").rename(path / _DELETED)
+    shutil.rmtree(path / "told", ignore_errors=True)
+    _sweep(path)
     with suppress(OSError):
         path.rmdir()  # where it has something else, it stays

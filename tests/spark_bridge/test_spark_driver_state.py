@@ -215,7 +215,9 @@ def test_a_folder_that_was_deleted_is_another_state(spark: SparkSession, tmp_pat
     joined = MaintainedJoin(rule, frames, state=tmp_path / "s", **DRIVER)
     joined.apply(told(spark, [((5, 6), 1)]))
     shutil.rmtree(tmp_path / "s")
+    (tmp_path / "s" / "workspace-deleted").mkdir(parents=True)  # of a process that was stopped
     with pytest.raises(errors.StateError, match="the state is gone"):
         joined.apply(told(spark, [((5, 6), 1)]))
     again = MaintainedJoin(rule, frames, state=tmp_path / "s", **DRIVER)
     assert (again.version, joined.version) == (1, 1)
+    assert not (tmp_path / "s" / "workspace-deleted").exists()
