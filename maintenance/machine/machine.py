@@ -221,10 +221,11 @@ class Machine:
                 self._wait = MOST  # compiling them takes as long as thousands of commits
                 return
             self._waited = 0
-            self._make(host)
+            self.make(host)
 
     @interruptible()
-    def _make(self, host: Host) -> None:
+    def make(self, host: Host) -> None:
+        """Be at work from the next transaction on; under the lock.  Compiles what is not compiled yet."""
         state = host.as_bound
         program = self._program
         if not state.takes_single_changes or (program and program.is_of(state.versions, state.strata)):

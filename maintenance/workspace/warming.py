@@ -101,11 +101,14 @@ def _single_changes() -> None:
     workspace = Workspace(single_changes="machine")
     workspace.load("edge", EDGES, columns=["src", "dst"])
     workspace.install(f"{TRIANGLES} far[a] = sum(c) <- edge(a, b), edge(b, c).", "delta")
-    for source in range(12):
+    published = workspace._published
+    machine = published.machine
+    assert machine is not None
+    with published.lock:
+        machine.make(published)  # it would wait for many transactions, as it is not compiled yet
+    for source in range(4):
         with workspace.transaction() as transaction:
             transaction.insert("edge", [(source, 5)])
-    machine = workspace._published.machine
-    assert machine is not None
     machine.end()
     workspace.verify()
 

@@ -46,6 +46,7 @@ def test_the_shell_warms_up_and_nothing_is_left_to_compile(warmed: Path) -> None
 
 LATE = (
     "indices.record_joining._join",
+    "maintenance.machine.kernel.end",
     "maintenance.strategies.trace.cut_records._ask",
 )
 """Kernels of some commits, or of few, that take little time to compile."""
