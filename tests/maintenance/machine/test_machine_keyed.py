@@ -104,7 +104,13 @@ class Model:
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("sizes", [None, Sizes(rows=60, few=2, many=5, spilled=1)], ids=["large", "small"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param(None, id="large", marks=pytest.mark.compiled),  # takes no lines that small ones don't
+        pytest.param(Sizes(rows=60, few=2, many=5, spilled=1), id="small"),
+    ],
+)
 @pytest.mark.parametrize("is_wide", [False, True], ids=["narrow", "wide"], indirect=True)
 @pytest.mark.parametrize("kind", VALUES)
 def test_keys_have_one_row(kind: str, is_wide: bool, sizes: Sizes | None) -> None:

@@ -71,6 +71,9 @@ RANGES = (
     "x[b] = sum(w) <- r(b, p), s(w, q), p < q. y[w] = sum(p) <- r(_, p), s(w, q), p - q >= 1.",
 )
 
+LARGE = pytest.param(None, marks=pytest.mark.compiled)
+"""As plain Python each line runs where the sizes are small, and those of full layers besides."""
+
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +130,7 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("rules", [*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *CHECKED])
-@pytest.mark.parametrize("sizes", [None, Sizes(rows=200, few=3, many=9, spilled=2)])
+@pytest.mark.parametrize("sizes", [LARGE, Sizes(rows=200, few=3, many=9, spilled=2)])
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, sizes=sizes)
     head = "x" if rules in BAGS else rules[0]
@@ -170,7 +173,7 @@ def test_figures_are_of_all_heads_that_one_has_side_by_side() -> None:
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("rules", RANGES)
-@pytest.mark.parametrize("sizes", [None, Sizes(rows=400, few=3, many=9, spilled=2)])
+@pytest.mark.parametrize("sizes", [LARGE, Sizes(rows=400, few=3, many=9, spilled=2)])
 def test_range_sums_go_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, "views", sizes=sizes)
     assert "single changes go by the machine" in str(both[0].explain_maintenance("x"))
