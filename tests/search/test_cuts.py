@@ -112,7 +112,7 @@ def test_cuts_change_nothing(
 
 
 @pytest.mark.parametrize("room", [1 << 20, 20])
-@pytest.mark.parametrize("shape", [FOUR, FIVE])
+@pytest.mark.parametrize("shape", [FOUR, pytest.param(FIVE, marks=pytest.mark.compiled)])
 def test_cliques_are_cut_and_counted_at_once(shape: str, room: int) -> None:
     """What the test above is about takes place: lists are cut, and the last depth opens few nodes."""
     names = sorted(set(shape) - {" "})

@@ -111,7 +111,7 @@ PAIRS = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12)
 
 @pytest.mark.parametrize("strategy", ["trace", "delta", "views"])
 @given(st.lists(st.tuples(PAIRS, PAIRS), min_size=2, max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=min(25, settings.default.max_examples if settings.default else 25), deadline=None)
 def test_oracle_joins_over_runs_with_directories(
     strategy: str, states: list[tuple[set[Row], set[Row]]]
 ) -> None:
