@@ -55,7 +55,8 @@ def test_oracle_keys_that_are_null_on_both_sides(body: str, strategy: str) -> No
     workspace.install("known(k) <- s(k, _), k is not null.", "auto")
     for number, head in enumerate(HEADS):
         workspace.install(f"{head} <- {body}.".replace("h", f"h{number}", 1), strategy)
-    for _ in range(40):
+    for commit in range(40):
+        is_asked = commit % len(EVERY) == EVERY.index(strategy)  # tables are the same for all
         with workspace.transaction() as tx:
             for _ in range(random.choice((1, 1, 2, 4))):
                 name, row = random.choice("rs"), drawn(random)
@@ -64,8 +65,9 @@ def test_oracle_keys_that_are_null_on_both_sides(body: str, strategy: str) -> No
         kept = {row for row in tables["r"] if BODIES[body](row, tables["s"])}
         for number, head in enumerate(HEADS):
             assert set(workspace[f"h{number}"]) == HEADS[head](kept), (head, tables)
-            asked = workspace.query(f"{head} <- {body}.").to_pylist()
-            assert {tuple(row.values()) for row in asked} == HEADS[head](kept)
+            if is_asked:
+                asked = workspace.query(f"{head} <- {body}.").to_pylist()
+                assert {tuple(row.values()) for row in asked} == HEADS[head](kept)
     workspace.verify()
 
 
