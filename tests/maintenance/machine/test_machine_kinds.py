@@ -73,6 +73,12 @@ RANGES = (
 
 LARGE = pytest.param(None, marks=pytest.mark.compiled)
 """As plain Python each line runs where the sizes are small, and those of full layers besides."""
+OF_BOTH_SIZES = [
+    pytest.param(rules, sizes, marks=() if sizes or rules in SEVERAL else pytest.mark.compiled)
+    for sizes in (None, Sizes(rows=200, few=3, many=9, spilled=2))
+    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *CHECKED)
+]
+"""In which order groups of several aggregates come shows with large layers: a commit changes many."""
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +135,7 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("rules", [*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *CHECKED])
-@pytest.mark.parametrize("sizes", [LARGE, Sizes(rows=200, few=3, many=9, spilled=2)])
+@pytest.mark.parametrize(("rules", "sizes"), OF_BOTH_SIZES)
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, sizes=sizes)
     head = "x" if rules in BAGS else rules[0]
