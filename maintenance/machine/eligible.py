@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
+
+from lftj.errors import EvaluationError, RangeError
+from lftj.values.domain import NULL_CODE
 from lftj.values.schema import Schema
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import Sharer
@@ -120,6 +124,23 @@ def terms_of(search: BodySearch) -> DeltaBody | None:
     return search if type(search) is DeltaBody else None
 
 
+def constant_row(body: RuleBody) -> Mapping[str, int] | None:
+    """The codes of the one row of a body without variables, by name, if it is one whose codes stay."""
+    if type(body) is not RuleBody or body.all_searches or body.lowered.empty or not body._unbound:
+        return None
+    try:
+        rows, signs = body._finished([], np.ones(1, np.int64))
+    except (EvaluationError, RangeError):  # which is told of when there is a row
+        return None
+    if len(signs) != 1:
+        return None
+    found = {name: int(codes[0]) for name, codes in rows.items()}
+    stay = [
+        code == NULL_CODE or body.lowered.types[name].domain.collector is None for name, code in found.items()
+    ]
+    return found if all(stay) else None
+
+
 def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
     for body in bodies:
         if isinstance(body, RangeBody):
@@ -127,6 +148,8 @@ def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
             assert isinstance(search, RangeSums)
             if why := refusal_of_ranges(search) or refusal_of_rows(body.lowered):
                 return why
+            continue
+        if constant_row(body) is not None:
             continue
         if type(body) is not RuleBody or len(body.searches) != 1 or terms_of(body.searches[0]) is None:
             return "a body that is not kept by one search under delta"

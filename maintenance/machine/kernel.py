@@ -30,7 +30,7 @@ from lftj.storage.net_weights import net_weights
 from lftj.storage.row_table import _take_off
 from lftj.storage.signed_rows import _net
 from lftj.storage.support import crossing
-from lftj.storage.version_memory import INDEX, index_at, level_at
+from lftj.storage.version_memory import INDEX, LEVEL, index_at, level_at
 from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
 from maintenance.groups.grouped import _open_groups
 from maintenance.groups.joined_groups import _differences
@@ -44,6 +44,7 @@ from maintenance.machine.ranges import join_range, step_side
 from maintenance.machine.records import (
     CHECK,
     DONE,
+    EXIST,
     GROUP,
     GUARD,
     HEAD,
@@ -59,6 +60,7 @@ from maintenance.machine.records import (
     Block,
     block_at,
     check_at,
+    exist_at,
     group_at,
     guard_at,
     join_at,
@@ -106,6 +108,8 @@ def commit(where):
             status = step_index(step_at(op).index)
         elif code == JOIN:
             status = join(program, join_at(op))
+        elif code == EXIST:
+            status = exist(program, exist_at(op))
         elif code == PROJECT:
             status = project(program, project_at(op))
         elif code == GROUP:
@@ -293,6 +297,29 @@ def join(program, op):
 
 
 @part(makes_arrays=True)
+def exist(program, op):
+    """EXIST: collect the row of a body without variables where it comes or goes."""
+    passed, passes = True, True
+    for number in range(op.n_tests):
+        test = view(op.tests + 2 * number * WORD, 2)
+        index, is_negated = layered_at(test[0]), test[1] != 0
+        passed = passed and (n_tuples(memory_of(index, index.is_b)) > 0) != is_negated
+        passes = passes and (n_tuples(memory_of(index, index.next_is_b)) > 0) != is_negated
+    if passed == passes:
+        return DONE
+    at, room = program.collected, program.room
+    if at == room:
+        return LEFT
+    relation_at(op.head).touched = 1
+    row, columns = view(op.row, op.columns), view(program.rows, op.columns * room)
+    for column in range(op.columns):
+        columns[column * room + at] = row[column]
+    view(program.weights, room)[at] = 1 if passes else -1
+    program.collected = at + 1
+    return DONE
+
+
+@part(makes_arrays=True)
 def project(program, op):
     """PROJECT: the tuples that come and go with what is collected, where supports are counted by these."""
     head = relation_at(op.head)
@@ -442,11 +469,12 @@ def check(op):
 
 @part(makes_arrays=True)
 def n_tuples(memory):
-    """How many an index of one level has."""
-    n = level_at(memory + INDEX).length
+    """How many an index has."""
+    levels = index_at(memory).levels
+    n = level_at(memory + INDEX + (levels - 1) * LEVEL).length
     for number in range(index_at(memory).runs):
         flat, length = flat_at(memory, number)
-        n += flat[2 * length]
+        n += flat[(levels + 1) * length]
     return n
 
 

@@ -33,11 +33,23 @@ from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
 from maintenance.machine.computing import RowCode
-from maintenance.machine.eligible import refusals, sharers_of, terms_of
+from maintenance.machine.eligible import constant_row, refusals, sharers_of, terms_of
 from maintenance.machine.entry_form import EntryForm, EntryForms
 from maintenance.machine.guards import guards_of, limits_of, with_seen
 from maintenance.machine.ranges import SideSums, spans_of
-from maintenance.machine.records import HEAD, Check, Join, Net, Program, Project, Range, Relation, Rows, Step
+from maintenance.machine.records import (
+    HEAD,
+    Check,
+    Exist,
+    Join,
+    Net,
+    Program,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Step,
+)
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging, staging_of
 from maintenance.machine.structures import Aggregated, Groups, Layers, Sizes, Supports
@@ -254,6 +266,9 @@ class MachineProgram:
                 assert isinstance(source, SetSource)
                 bodies, wanted = source.bodies, source._names
             for body in bodies:
+                if (row := constant_row(body)) is not None:
+                    found.append(self._exist(name, body, [row[one] for one in wanted]))
+                    continue
                 (search,) = body.searches
                 if body.lowered.empty:
                     continue
@@ -266,6 +281,21 @@ class MachineProgram:
                     if terms._relation in self._addresses:
                         found.append(self._join(name, terms, body, wanted))
         return found
+
+    def _exist(self, name: str, body: RuleBody, row: Sequence[int]) -> int:
+        tests: list[int] = []
+        for (relation, key), negated in body._unbound:
+            tests += [address(self._layered(relation, key).words), negated]
+        return self._kept(
+            Exist.fields(
+                code=records.EXIST,
+                head=self._addresses[name],
+                tests=self._kept(tests),
+                n_tests=len(body._unbound),
+                row=self._kept(row),
+                columns=len(row),
+            )
+        )
 
     def _join(self, name, terms, body: RuleBody, wanted: Sequence[str]) -> int:  # type: ignore[no-untyped-def]
         (search,) = body.searches

@@ -14,6 +14,7 @@ A program is a list of ops, each a record that begins with its code.  They are r
     GUARD    a relation's change           ->  nothing, where its values are within the limits of guards
     SIDE     a view's change               ->  its keys that change, and the rows with weights of a range join
     RANGE    the keys of one side          ->  rows of the ranges of the other one's; they are collected
+    EXIST    whether relations have rows   ->  the one row of a body without variables; it is collected
 
 An index is *layered*: its published memory (:mod:`lftj.storage.version_memory`), and behind its runs two
 more, *many* and then *few*.  There are two memories of each, before a commit and after it: a commit writes
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from indices.records import Record, record_at
 
-NET, STEP, JOIN, PROJECT, GROUP, CHECK, GUARD, SIDE, RANGE = range(9)
+NET, STEP, JOIN, PROJECT, GROUP, CHECK, GUARD, SIDE, RANGE, EXIST = range(10)
 """Codes of ops."""
 
 DONE = 0
@@ -191,6 +192,15 @@ class Account(Record):
     all_prior: int  # what `trace` would have taken
 
 
+class Exist(Record):
+    code: int
+    head: int
+    tests: int  # Layered that have to have rows, and of each whether it must have none instead; how many
+    n_tests: int
+    row: int  # what is collected, and how many columns
+    columns: int
+
+
 class Project(Record):
     code: int
     head: int
@@ -328,6 +338,7 @@ net_at = record_at(Net)
 step_at = record_at(Step)
 join_at = record_at(Join)
 rows_at = record_at(Rows)
+exist_at = record_at(Exist)
 project_at = record_at(Project)
 group_at = record_at(Group)
 scan_at = record_at(Scan)

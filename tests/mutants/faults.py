@@ -1641,6 +1641,13 @@ FAULTS = (
         MACHINE,
     ),
     Fault(
+        "the machine lets the row of a body without variables stay where nothing is there any more",
+        "maintenance/machine/kernel.py",
+        "[at] = 1 if passes else -1\n",
+        "[at] = 1\n",
+        ("maintenance/machine/test_machine_kinds.py",),
+    ),
+    Fault(
         "the machine counts the copies in a bag that is a head as after the change",
         "maintenance/machine/kernel.py",
         "        return take_copies(head, rows, weights, before)\n",

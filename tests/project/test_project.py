@@ -37,6 +37,13 @@ def test_every_package_says_that_it_has_types(pyproject: dict[str, Any]) -> None
         assert (ROOT / package / "py.typed").exists(), package
 
 
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """Pytest imports them by that, but for those in packages."""
+    files = [path for path in TESTS.rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    names = [path.name for path in files]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_what_the_sdist_takes_is_there(pyproject: dict[str, Any]) -> None:
     for pattern in pyproject["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
         assert list(ROOT.glob(pattern.lstrip("/"))), pattern

@@ -58,6 +58,12 @@ BAGS = (
     "bag x(a) <- r(a, _). bag x(a) <- s(_, a). bag x(p) <- t(a, b, c), p = a - b.",
     "bag x(a) <- t(a, _, _). n[a] = count() <- x(a). bag y(a, c) <- x(a), s(a, c). z(a) <- y(a, _).",
 )
+WITHOUT_GROUPS = (
+    "x(sum(b) default null) <- r(_, b).",
+    "x(count() default 0) <- r(a, b), s(b, a).",
+    "x(count() default 0, sum(b) default -1, max(a) default null) <- r(a, b).",
+    "x(v) <- r(_, _), !s(_, _), v = 7. z(a) <- r(a, _). z(v) <- t(_, _, _), !r(_, _), v = 0.",
+)
 CHECKED = (
     "x[a] = b <- m[a] = b, n[a] = c, c > 1. m[a] = max(b) <- r(a, b). n[a] = count() <- r(a, _).",
     "x[] = d <- m[] = b, n[] = c, d = b - c. m[] = max(b) <- r(_, b). n[] = sum(a) <- s(a, _).",
@@ -76,7 +82,7 @@ LARGE = pytest.param(None, marks=pytest.mark.compiled)
 OF_BOTH_SIZES = [
     pytest.param(rules, sizes, marks=() if sizes or rules in SEVERAL else pytest.mark.compiled)
     for sizes in (None, Sizes(rows=200, few=3, many=9, spilled=2))
-    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *CHECKED)
+    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *WITHOUT_GROUPS, *CHECKED)
 ]
 """In which order groups of several aggregates come shows with large layers: a commit changes many."""
 
@@ -138,7 +144,7 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
 @pytest.mark.parametrize(("rules", "sizes"), OF_BOTH_SIZES)
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, sizes=sizes)
-    head = "x" if rules in BAGS else rules[0]
+    head = "x" if rules in (*BAGS, *WITHOUT_GROUPS) else rules[0]
     assert "single changes go by the machine" in str(both[0].explain_maintenance(head))
     assert in_step(both, 1, 150, 7) > (130 if sizes is None else 60)
 

@@ -83,6 +83,8 @@ RULES = (
     "amounts(sum(p), count(), sum(c), upper_quantile(b, 0.3, c)) <- t(a, b, c), p = a * b.",
     "mean[a] = avg(b) <- u(a), s(a, b).",
     "means(avg(p), a, count(), avg(c)) <- t(a, b, c), p = b - 3 * c.",
+    "whole(count() default 0, sum(b) default null) <- r(a, b), s(b, _).",
+    "none(x) <- !s(_, _), r(_, _), x = 5.",
     "bag copies(b) <- r(a, b), s(_, b).",
     "bag all(a) <- r(a, _). bag all(c) <- s(_, c). bag all(a) <- u(a).",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
