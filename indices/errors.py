@@ -6,9 +6,35 @@ them all; :mod:`lftj.errors` adds the errors about data and rules.
 
 from __future__ import annotations
 
+import os
+import traceback
+
+from indices.callers import OWN_FILES
+
 
 class LftjError(Exception):
     """Base of all errors of this project."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the user's own lines, then the message as it is; none of ours between them.
+
+        ``%xmode`` and `traceback.print_exception` show all, as everywhere else.
+        """
+        shown = traceback.TracebackException.from_exception(self)
+        pending: list[traceback.TracebackException | None] = [shown]
+        while pending:
+            one = pending.pop()
+            if one is not None:
+                pending += [one.__cause__, one.__context__]
+                one.stack = traceback.StackSummary.from_list(
+                    frame for frame in one.stack if not _is_passed_over(frame.filename)
+                )
+        return "".join(shown.format()).rstrip().split("\n")
+
+
+def _is_passed_over(file: str) -> bool:
+    """Whether a line of the file says nothing to a user: it is ours, or runs the cell."""
+    return file.startswith(OWN_FILES) or f"{os.sep}IPython{os.sep}" in file
 
 
 class MonoidError(LftjError):

@@ -52,11 +52,18 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "load_ipython_extension", "spark"])
+    return sorted([*__all__, "load_ipython_extension", "spark", "unload_ipython_extension"])
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """``%load_ext lftj`` in a notebook: cells of rules, by ``%%lftj``."""
+    """``%load_ext lftj`` in a notebook: cells of rules, by ``%%lftj``, and results that show their rows."""
     from lftj.session.cell_magic import register
 
     register(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """``%unload_ext lftj``: tables show as pyarrow has it again."""
+    from lftj.session.result_tables import show_tables_as_before
+
+    show_tables_as_before(ipython)

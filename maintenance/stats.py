@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
+from lftj.display.grid import Grid
 from lftj.language.diagnostics import unknown_name
 from lftj.search.regions.evaluation import Operations
 
@@ -85,6 +86,10 @@ class TransactionStats(Mapping[str, RuleStats]):
         >>> stats = TransactionStats(strategies={"tri": "trace"})
         >>> stats["tri"].operations, stats.get("tir")
         (0, None)
+        >>> TransactionStats({"edge": 2}, strategies={"tri": "trace"}, seconds=0.0125)
+        a commit, 12.5 ms
+        relation  inserted  erased  no change
+        edge             2       0          0
     """
 
     inserted: dict[str, int] = field(default_factory=dict)
@@ -114,3 +119,37 @@ class TransactionStats(Mapping[str, RuleStats]):
 
     def __len__(self) -> int:
         return len(self.strategies.keys() | self.rules.keys())
+
+    def _grids(self) -> list[Grid]:
+        """Of what changed: the relations, and the heads whose inputs did."""
+        by = ", by the kernel of single changes" if self.fast else ""
+        title = f"a commit, {self.seconds * 1e3:.3g} ms{by}"
+        counts = [self.inserted, self.erased, self.no_changes]
+        names = ["relation", "inserted", "erased", "no change"]
+        if self.late or self.expired:
+            counts, names = [*counts, self.late, self.expired], [*names, "late", "expired"]
+        relations = [
+            [name, *(f"{count.get(name, 0):,}" for count in counts)]
+            for name in dict.fromkeys(name for count in counts for name in count)
+        ]
+        heads = [
+            [
+                name,
+                rule.strategy,
+                f"{rule.head_changes:,}",
+                f"{rule.operations:,}",
+                f"{rule.seconds * 1e3:.3g}",
+            ]
+            for name, rule in self.rules.items()
+        ]
+        found = [Grid(names, relations, [False] + [True] * len(counts), title)]
+        if heads:
+            columns = ["head", "kept by", "changes", "operations", "ms"]
+            found.append(Grid(columns, heads, [False, False, True, True, True]))
+        return found
+
+    def __repr__(self) -> str:
+        return "\n".join(grid.text() for grid in self._grids())
+
+    def _repr_html_(self) -> str:
+        return "".join(grid.html() for grid in self._grids())

@@ -33,6 +33,8 @@ from lftj.values.schema import Schema
 
 if TYPE_CHECKING:
     from lftj.database.asking import Translations
+    from lftj.display.contents import Entry
+    from lftj.display.grid import Grid
     from lftj.evaluation.evaluation import Evaluation
     from lftj.evaluation.explain import Explanation
     from lftj.evaluation.request import Request
@@ -55,23 +57,18 @@ class Relations(dict[str, RelationTable]):
         raise unknown_name("relation", name, self)
 
     def __repr__(self) -> str:
-        entries = []
-        for name, table in self.items():
-            dropped = f"  ({table.dropped_rows:,} with NULL dropped)" if table.dropped_rows else ""
-            entries.append((name, table.count, table.schema, dropped))
-        return relations_table(entries)
+        from lftj.display.contents import relations_table
 
+        return relations_table(self.entries())
 
-def relations_table(entries: Sequence[tuple[str, int, pa.Schema, str]]) -> str:
-    """Names, row counts and columns of relations, aligned; the last item of an entry is a remark."""
-    if not entries:
-        return "no relations"
-    lines = [("relation", "rows", "columns")]
-    for name, n_rows, schema, remark in entries:
-        columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        lines.append((name, f"{n_rows:,}", columns + remark))
-    widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
-    return "\n".join(f"{n:<{widths[0]}}  {r:>{widths[1]}}  {c}".rstrip() for n, r, c in lines)
+    def entries(self) -> list[Entry]:
+        """What is shown of each."""
+        from lftj.display.contents import Entry
+
+        return [
+            Entry(name, table.count, table.schema, dropped_rows=table.dropped_rows)
+            for name, table in dict(self).items()
+        ]
 
 
 class Database:
@@ -95,6 +92,18 @@ class Database:
         self.domains = Domains()
         self._prepared = PreparedPrograms()
         self._translated: Translations | None = None
+
+    def _contents(self) -> Grid:
+        """What a prompt and a notebook show."""
+        from lftj.display.contents import contents
+
+        return contents("Database", self._relations.entries())
+
+    def __repr__(self) -> str:
+        return self._contents().text()
+
+    def _repr_html_(self) -> str:
+        return self._contents().html()
 
     @property
     def relations(self) -> Mapping[str, RelationTable]:

@@ -8,27 +8,20 @@ Every error of the rule language is made by :func:`error_at`, so that its
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import os
 import sys
 import unicodedata
 import warnings
 from collections.abc import Iterable
 from typing import TypeVar
 
+from indices.callers import OWN_FILES
 from lftj.errors import RuleError, UnknownRelationError
 from lftj.language.syntax import Span
 
 _MAX_LINE = 100  # characters of a line that are shown
 _LEAD = 40  # characters shown before the caret in a longer line
 _MAX_NAMES = 8  # names listed when none is near
-
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PACKAGES = (
-    contextlib.__file__,  # of decorated calls
-    *(os.path.join(_ROOT, name, "") for name in ("indices", "lftj", "maintenance", "spark_bridge")),
-)
 
 Error = TypeVar("Error", bound=RuleError)
 
@@ -142,7 +135,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn about the line outside our packages that the call came from, however deep inside we are."""
     frame = sys._getframe(1)
     level = 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGES):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_FILES):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

@@ -1,7 +1,8 @@
 """``%%lftj`` in notebooks: a cell of rules and commands, over a database or workspace of the notebook's.
 
 ``%load_ext lftj`` once; then ``%%lftj ws`` runs a cell over the variable ``ws``.  Without a name it is over
-a database that the extension makes, the variable ``db``.  The last rule's rows are the cell's value.
+a database that the extension makes, the variable ``db``.  The last rule's rows are the cell's value.  Tables
+of pyarrow's show as rows from then on (:mod:`lftj.session.result_tables`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.database.database import Database
+from lftj.session.result_tables import show_rows_of_tables
 from lftj.session.session import Session, StatementError, statements
 
 
@@ -54,3 +56,4 @@ def _table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
 def register(ipython: Any) -> None:
     """What ``%load_ext lftj`` calls."""
     ipython.register_magic_function(CellMagic(ipython.user_ns), "cell", "lftj")
+    show_rows_of_tables(ipython)

@@ -9,7 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lftj.display.first_rows import SHOWN_ROWS, first_rows, signature
+from lftj.display.grid import Grid
 from lftj.errors import ArityError
 from lftj.process.interrupts import interruptible
 from lftj.storage.catalog import Table
 from lftj.storage.codes_table import table_of_codes
 from lftj.values.domain import without_views
 from lftj.values.row_codes import codes_of_row
-from lftj.values.spelling import spelled
+from lftj.values.shown_text import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
 
     from lftj.storage.relation import Relation
     from lftj.values.schema import Schema
-
-SHOWN_ROWS = 10
-"""So many rows stand in the repr."""
-
-WIDEST_CELL = 40
-"""A longer value is cut there."""
 
 DECODED_ROWS = 1 << 14
 """Iteration decodes so many rows at a time."""
@@ -126,7 +121,7 @@ class RelationTable:
             example = f"({', '.join('...' for _ in columns)}{',' if len(columns) == 1 else ''})"
             raise TypeError(f"{self._signature} holds tuples: look for {example}, not for {row!r}")
         if len(row) != len(columns):
-            width = _counted(len(columns), "column")
+            width = counted(len(columns), "column")
             raise ArityError(f"{self._signature} has {width}, but the tuple {row!r} has {len(row)}")
         codes = codes_of_row(self._tuples.schema, row)
         return codes is not None and self._tuples.holds(codes)
@@ -239,64 +234,18 @@ class RelationTable:
 
     @property
     def _signature(self) -> str:
-        columns = ", ".join(f"{c.name}: {c.type.arrow}" for c in self._shown.columns)
-        return f"{self.name}({columns})"
-
-    @property
-    def _title(self) -> str:
-        return f"{self._signature}, {_counted(self.count, 'row')}"
+        return signature(self.name, self.schema)
 
     @interruptible()
-    def _first_rows(self) -> list[list[str]]:
-        """Values of the first rows as text, by column."""
+    def _grid(self) -> Grid:
         first = self._decoded(self._tuples.first(SHOWN_ROWS), 0, SHOWN_ROWS)
-        return [
-            [_cut(spelled(column.slice(row, 1).combine_chunks())) for row in range(len(column))]
-            for column in first.columns
-        ]
-
-    @property
-    def _is_number(self) -> list[bool]:
-        domains = [column.type.domain for column in self._shown.columns]
-        return [domain.name in ("integer", "float", "decimal") for domain in domains]
-
-    @property
-    def _rest(self) -> list[str]:
-        more = self.count - SHOWN_ROWS
-        return [f"... {more:,} more"] if more > 0 else []
+        return first_rows(self.name, first, self.count)
 
     def __repr__(self) -> str:
-        if not self.count:
-            return self._title
-        texts = []
-        columns = [[name, *cells] for name, cells in zip(self.column_names, self._first_rows(), strict=True)]
-        for is_number, cells in zip(self._is_number, columns, strict=True):
-            width = max(map(len, cells))
-            texts.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
-        lines = ["  ".join(cells).rstrip() for cells in zip(*texts, strict=True)]
-        return "\n".join([self._title, *lines, *self._rest])
+        return self._grid().text()
 
     def _repr_html_(self) -> str:
-        aligned = ["right" if is_number else "left" for is_number in self._is_number]
-
-        def row(tag: str, cells: Sequence[str]) -> str:
-            return "".join(
-                f'<{tag} style="text-align: {side}">{html.escape(cell)}</{tag}>'
-                for side, cell in zip(aligned, cells, strict=True)
-            )
-
-        head = f"<thead><tr>{row('th', self.column_names)}</tr></thead>"
-        body = "".join(f"<tr>{row('td', cells)}</tr>" for cells in zip(*self._first_rows(), strict=True))
-        rest = "".join(f"<p>{text}</p>" for text in self._rest)
-        return f"<p>{html.escape(self._title)}</p><table>{head}<tbody>{body}</tbody></table>{rest}"
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun if n == 1 else f'{noun}s'}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 3]}..."
+        return self._grid().html()
 
 
 def _required(package: str, what: str) -> Any:

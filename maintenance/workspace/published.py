@@ -259,6 +259,16 @@ class Published:
         waiting = self._waiting
         return waiting[0][1] if waiting else state
 
+    def shown_at_once(self) -> tuple[State, bool]:
+        """The state that readers see; or, while another thread changes it, an older one, and False."""
+        if self.lock.acquire(blocking=False):
+            try:
+                return self.shown, True
+            finally:
+                self.lock.release()
+        waiting = self._waiting
+        return (waiting[0][1] if waiting else self.as_bound), False
+
     def memory_bytes(self, state: State) -> dict[str, int]:
         """Of a state and all beside it, by the kinds that `ws.stats` has."""
         beside = {"dictionaries": self._domains.nbytes, "follow": self.feed.nbytes}

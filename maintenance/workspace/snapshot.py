@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lftj.database.database import Database, relations_table
+from lftj.database.database import Database
+from lftj.display.contents import Entry, contents, relations_table
+from lftj.display.grid import Grid
 from lftj.errors import ChangeError, UnknownRelationError
 from lftj.language.diagnostics import unknown_name
 from lftj.language.recent import is_recent
@@ -49,7 +51,11 @@ class VersionedRelations(Mapping[str, RelationTable]):
         return isinstance(name, str) and name in self._versions
 
     def __repr__(self) -> str:
-        return relations_table([(name, table.count, table.schema, "") for name, table in self.items()])
+        return relations_table(self.entries())
+
+    def entries(self, kept_by: Callable[[str], str] = lambda name: "") -> list[Entry]:
+        """What is shown of each; ``kept_by``: how a head is kept."""
+        return [Entry(name, table.count, table.schema, kept_by(name)) for name, table in self.items()]
 
 
 class Snapshot(Database):
@@ -63,6 +69,9 @@ class Snapshot(Database):
         self.domains, self._translated = domains, known
         self._state = State(state.versions, number=state.number)
         self._hidden = state.hidden
+
+    def _contents(self) -> Grid:
+        return contents(f"Snapshot of version {self.version:,}", self.relations.entries())
 
     @property
     def version(self) -> int:

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, overload
 
+from lftj.display.grid import Grid
 from lftj.errors import (
     ChangeError,
     DurabilityError,
@@ -75,6 +76,7 @@ from maintenance.workspace.programs import Installing
 from maintenance.workspace.published import Published
 from maintenance.workspace.ready_kernels import load_for
 from maintenance.workspace.recovery import recovered
+from maintenance.workspace.shown_contents import shown_contents
 from maintenance.workspace.snapshot import Snapshot, VersionedRelations, readable
 from maintenance.workspace.staged_batch import read_batch
 from maintenance.workspace.state import State
@@ -140,6 +142,9 @@ class Workspace(Operators):
     @property
     def _state(self) -> State:
         return self._published.shown
+
+    def _contents(self) -> Grid:
+        return shown_contents(self._published, None if self._folder is None else self._folder.path)
 
     @property
     def relations(self) -> VersionedRelations:

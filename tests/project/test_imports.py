@@ -79,6 +79,7 @@ HOUSE = {
         sql
         statements
         files  language  pictures  storage
+        display
         values
         process
         errors  memory

@@ -75,7 +75,8 @@ def test_everything_public_is_found_from_the_package() -> None:
         for target in statement.targets
         if isinstance(target, ast.Name)
     } - {"__all__"}
-    public = {name for name in dir(lftj) if not name.startswith("_")} - {"load_ipython_extension"}
+    of_ipython = {"load_ipython_extension", "unload_ipython_extension"}
+    public = {name for name in dir(lftj) if not name.startswith("_")} - of_ipython
     assert typed == public == {*lftj.__all__, "spark"} - {"__version__"}
     assert {"Workspace", "Transaction", "Snapshot", "aggregate"} <= public
     for name in public:

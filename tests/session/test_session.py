@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 import lftj
 from lftj.session.session import HELP, Finished, Session, StatementError, is_complete, statements
@@ -167,6 +168,7 @@ class Notebook:
     def __init__(self) -> None:
         self.user_ns: dict[str, Any] = {}
         self.magic: Any = None
+        self.display_formatter = DisplayFormatter()
 
     def register_magic_function(self, function: Any, kind: str, name: str) -> None:
         assert (kind, name) == ("cell", "lftj")

@@ -1,0 +1,1 @@
+"""What results and databases look like at a prompt and in a notebook: aligned text, and HTML tables."""
