@@ -41,6 +41,7 @@ from lftj.language.syntax import (
     aggregated_variables,
     extremum_of,
 )
+from lftj.language.ways_out import as_joined, as_literal
 from lftj.values.binding import string_type
 from lftj.values.comparisons import comparable
 from lftj.values.domains import Domains
@@ -287,6 +288,8 @@ class _Typing:
         )
         if comparable(known.arrow, column.type.arrow):
             message += f", only compared ({name} = {name}2)"
+        else:
+            message += as_joined(name, known.arrow, column.type.arrow)
         raise error_at(TypeClashError, self._text, variable.span, message)
 
     def add_assignment(self, assignment: Assignment) -> None:
@@ -348,12 +351,9 @@ class _Typing:
         try:
             type_.domain.encode_constant(literal.value)
         except TypeClashError:
-            raise error_at(
-                TypeClashError,
-                self._text,
-                literal.span,
-                f"{what}: it can't be compared with {text_of(literal)}",
-            ) from None
+            way_out = as_literal(literal.value, type_.arrow)
+            message = f"{what}: it can't be compared with {text_of(literal)}{way_out}"
+            raise error_at(TypeClashError, self._text, literal.span, message) from None
 
     def _refuse_null(self, side: Expression, way_out: str) -> None:
         if isinstance(side, Constant) and side.value is NULL:

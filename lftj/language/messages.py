@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lark import Lark, Token
@@ -21,7 +22,16 @@ _PUNCTUATION = {
     "SEMICOLON": ";",
     "_ARROW": "<-",
 }
+_KEYWORDS = {"distinct", "if", "in", "like", "is", "escape", "asof", "bag", "key", "stream", "final"}
 _HEAD_VALUE = "a head's value is a variable or an aggregate: write v here and v = ... in the body"
+_SQL = re.compile(
+    r"\s*\(*\s*(select|with|from|values|insert|update|delete|merge|create|drop)\s+[\w(*\"']", re.IGNORECASE
+)
+"""No rule begins so: a bracket stands behind the name of a head."""
+_IS_SQL = (
+    "this is SQL, where a rule stands, such as h(a) <- r(a, b).; sql() takes it, and create_view() keeps it"
+    " up to date"
+)
 _HINTS_BY_CHARACTER = {
     "'": "strings stand in double quotes",
     "#": "comments start with //",
@@ -42,6 +52,8 @@ def syntax_error(text: str, error: UnexpectedInput, grammar: Lark) -> RuleSyntax
       a(x) <- b(x)
                   ^
     """
+    if (sql := _SQL.match(text)) is not None:
+        return error_at(RuleSyntaxError, text, sql.span(1), _IS_SQL)
     if isinstance(error, UnexpectedCharacters):
         place: Any = error  # lark declares the position as None
         start = place.pos_in_stream
@@ -122,12 +134,21 @@ def _head_hint(token: Token, previous: Any, accepted: set[str], between: str) ->
         return "; a functional head is written F[k] = v"
     if previous.type == "LPAR" and token.type == "STAR":
         return "; assignments are counted by count()"
-    return ""
+    return _small_letters(previous)
+
+
+def _small_letters(previous: Any) -> str:
+    word = str(previous)
+    return f"; keywords have small letters: {word.lower()}" if word.lower() in _KEYWORDS - {word} else ""
 
 
 def _body_hint(token: Token, previous: Any, accepted: set[str], between: str) -> str:
     """What to write instead, where the mistake is a common one, behind the arrow."""
-    kind = token.type
+    kind, word = token.type, str(token).lower()
+    if word == "and":
+        return "; literals are separated by ','"
+    if word == "or":
+        return "; alternatives stand in parentheses: (a(x) ; b(x))"
     if kind == "SEMICOLON":
         return "; put alternatives in parentheses: (a(x) ; b(x))"
     if kind == "LSQB":
@@ -141,10 +162,10 @@ def _body_hint(token: Token, previous: Any, accepted: set[str], between: str) ->
         return "; comparisons don't chain: write a < b, b < c"
     if kind == "LPAR" and previous.type == "NAME":
         return "; functions stand only in heads, as in n[a] = count()"
-    if str(previous) == "not" and kind == "NAME":
+    if str(previous).lower() == "not" and kind == "NAME":
         return "; negation is written !"
     if str(previous) == "!" and kind == "LPAR":
         return "; only atoms can be negated"
     if previous.type == "DATE" and token.startswith("T"):
         return "; a timestamp is written 2026-01-31T10:00:00"
-    return ""
+    return _small_letters(previous) or _small_letters(token)

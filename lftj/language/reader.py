@@ -47,6 +47,7 @@ from lftj.language.syntax import (
     Window,
 )
 from lftj.language.top_rows import TopRows, is_top
+from lftj.language.ways_out import other_aggregate
 from lftj.language.window_reader import Listed, NamedTerm, WindowReader, listed
 from lftj.language.window_rows import WindowLiteral
 from lftj.values.functions import FUNCTIONS
@@ -251,7 +252,7 @@ class Reader(WindowReader):
                     span_of(meta), f"a head takes variables only: write v here and v = {written} in the body"
                 )
             if name not in registered:
-                near = suggestion(name, [*AGGREGATES, *registered])
+                near = other_aggregate(name, [*AGGREGATES, *registered])
                 raise self.error(token_span(name), f"unknown aggregate '{name}'{near}")
         arguments = [self._in_order(name, argument) for argument in arguments or []]
         for place, argument in enumerate(arguments):
@@ -507,7 +508,8 @@ class Reader(WindowReader):
             if arrow:  # read as a comparison of a call with what is negative
                 raise self.error(arrow.span(1), "expected ',' or '.', not '<-'")
             what, known = ("window", WINDOWS) if named else ("function", tuple(FUNCTIONS))
-            raise self.error(token_span(name), f"unknown {what} '{name}'{suggestion(name, known)}")
+            near = "; write count(distinct x)" if name == "distinct" else suggestion(name, known)
+            raise self.error(token_span(name), f"unknown {what} '{name}'{near}")
         for argument in arguments or []:
             if isinstance(argument, NamedTerm):
                 raise self.error(argument.name.span, f"'{name}' is a function: its arguments stand by place")

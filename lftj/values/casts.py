@@ -77,6 +77,22 @@ def named_type(name: str) -> pa.DataType:
     return decimal_type(digits, scale)
 
 
+def type_name_reached(source: pa.DataType, wanted: pa.DataType) -> str | None:
+    """By what name values of a type are cast to those of another; None where they can't be.
+
+    >>> type_name_reached(pa.int64(), pa.large_string()), type_name_reached(pa.date32(), pa.decimal128(5, 2))
+    ('string', None)
+    """
+    source, wanted = plain_type(source), plain_type(wanted)
+    if kind(source) not in _FROM.get(kind(wanted), ()) or getattr(wanted, "tz", None) is not None:
+        return None
+    if kind(wanted) in ("string", "date"):
+        return kind(wanted)
+    if pa.types.is_decimal(wanted):
+        return f"decimal({wanted.precision}, {wanted.scale})"
+    return next((name for name, type_ in _TYPES.items() if type_ == wanted and name != "timestamp"), None)
+
+
 def cast_kernel(source: pa.DataType, wanted: pa.DataType) -> Kernel:
     """What casts arrays of the plain type ``source``.  Raises :class:`~lftj.errors.TypeClashError`.
 

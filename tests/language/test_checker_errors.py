@@ -186,7 +186,7 @@ RECURSION = r"""
 """
 
 TYPECLASH = r"""
-'b' is edge.dst of type int64 and item.item of type string: they can't be joined
+'b' is edge.dst of type int64 and item.item of type string: they can't be joined; call it b2 here, and write b2 = cast(b, "string") beside it
   tri(a) <- edge(a, b), item(b).
                              ^
 
@@ -194,7 +194,7 @@ TYPECLASH = r"""
   tri(a) <- edge(a, b), w(_, b).
                              ^
 
-'d' is made.day of type date32[day] and t.t of type timestamp[us, tz=UTC]: they can't be joined
+'d' is made.day of type date32[day] and t.t of type timestamp[us, tz=UTC]: they can't be joined; call it d2 here, and write d = cast(d2, "date") beside it
   tri(a) <- made(a, d), t(_, d).
                              ^
 
@@ -206,7 +206,7 @@ edge.dst is of type int64: it can't be compared with true
   tri(a) <- edge(a, true).
                     ^^^^
 
-colour.colour is of type string: it can't be compared with 5
+colour.colour is of type string: it can't be compared with 5; a string stands in double quotes: "5"
   tri(i) <- colour(i, 5).
                       ^
 
@@ -214,7 +214,7 @@ base.price is of type decimal128(8, 2): it can't be compared with true
   tri(i) <- base[i] = true.
                       ^^^^
 
-made.day is of type date32[day]: it can't be compared with "2026-01-31"
+made.day is of type date32[day]: it can't be compared with "2026-01-31"; a date is written without quotes: 2026-01-31
   tri(i) <- made(i, "2026-01-31").
                     ^^^^^^^^^^^^
 
