@@ -276,3 +276,7 @@ class HousekeepingWarning(UserWarning):
 
 class SubscriberWarning(UserWarning):
     """A subscriber raised after a commit, which stands.  Names the subscriber and the error."""
+
+
+class UnnamedIndexWarning(UserWarning):
+    """The index of a pandas frame has values that are no numbers, and was left out, for it has no name."""

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 16
 QUERY_BATCH_ROWS = 1 << 18
 
-
 NEEDED = (
     "what has to be held for the result does not fit into memory: explain() says what that is;"
     " fewer variables in the head, or another order=, may take less"
@@ -151,8 +150,9 @@ class Database:
         ``source``: a path, glob or URL (Parquet, CSV, Arrow IPC, JSON lines, lists of edges as text), a list
         of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
-        column name, or an iterable of tuples with ``columns=``.  Rows are a set: equal ones are kept
-        once, and an EqualRowsWarning says how many were left out.
+        column name, an iterable of dicts, of record batches, or of tuples with ``columns=``; a graph of
+        networkx, or the cursor or result of a query (:mod:`lftj.files.named_rows`).
+        Rows are a set: equal ones are kept once, and an EqualRowsWarning says how many were left out.
         A NULL is refused, of a relation with many columns by the rules that read the column alone;
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
         ``nulls="keep"`` keeps them: a NULL joins nothing and compares to nothing, rules ask ``x is null``.

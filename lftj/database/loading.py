@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lftj.errors import EqualRowsWarning, NullError, SourceError, UnusableNameError
+from lftj.errors import EqualRowsWarning, NullError, SourceError, UnnamedIndexWarning, UnusableNameError
 from lftj.files.csv_options import CsvOptions
 from lftj.language.diagnostics import suggestion, warn_caller
 from lftj.storage.relation import Nulls, Relation
@@ -54,6 +54,7 @@ def load_relation(
         table = _renamed(read_table(source, None, progress, csv), columns)
     else:
         table = read_table(source, columns, progress, csv)
+    _warn_of_index(name, source)
     if row_number is not None:
         if bag:
             raise SourceError(
@@ -81,6 +82,18 @@ def load_relation(
             EqualRowsWarning,
         )
     return relation
+
+
+def _warn_of_index(relation: str, source: Any) -> None:
+    """An index of numbers without a name is what a filter leaves of a frame; one of days or texts is data."""
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        index = source.index
+        if index.nlevels == 1 and index.name is None and index.dtype.kind not in "iu" and len(index):
+            warn_caller(
+                f"relation {relation!r}: the frame's index has no name and was left out: name it, as in"
+                ' frame.rename_axis("day"), and it is a column',
+                UnnamedIndexWarning,
+            )
 
 
 def _without_nullable(table: pa.Table, names: Sequence[str], option: str) -> pa.Table:

@@ -26,7 +26,9 @@ import pyarrow as pa
 from lftj.errors import SourceError
 from lftj.files.arrow_files import validated
 from lftj.files.csv_options import CsvOptions
+from lftj.files.named_rows import named_rows
 from lftj.files.python_values import array_of_objects, check_kinds
+from lftj.values.kinds import INT64_RANGE
 from lftj.values.shown_text import counted
 
 if TYPE_CHECKING:
@@ -34,9 +36,19 @@ if TYPE_CHECKING:
 
 _READABLE = (
     "a path, a pyarrow Table, an object with __arrow_c_stream__ (polars, pandas, DuckDB), a file object,"
-    " a list of paths, a dict of columns, a numpy array or an iterable of tuples"
+    " a list of paths, a dict of columns, a numpy array, an iterable of tuples (with columns=), of dicts or"
+    " of record batches, a graph of networkx or the cursor of a query"
 )
 _DATE_UNITS = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}  # numpy's units that Arrow lacks
+
+
+class RowWidthError(SourceError):
+    """A row is of another width than its columns.  ``found``: the row; ``width``: its own."""
+
+    def __init__(self, found: str, wanted: str, width: int) -> None:
+        super().__init__(f"{found}; {wanted}")
+        self.found = found
+        self.width = width
 
 
 def read_table(
@@ -70,8 +82,10 @@ def read_table(
     if columns is not None:
         columns = list(columns)
         _check_names(columns)
-    if isinstance(source, Iterator) and not (_is_tabular(source) or hasattr(source, "read")):
-        source = list(source)  # paths as well as tuples come out of generators
+    source = gathered(source)
+    named = None if _is_tabular(source) else named_rows(source)
+    if named is not None:
+        source = named
     found = _files_of(source)
     if found is not None:
         from lftj.files.whole_files import read_files
@@ -93,6 +107,12 @@ def read_table(
         raise SourceError(f"can't load from a {type(source).__name__}; {_READABLE} can be loaded")
     _check_names(table.column_names)
     return table if columns is None else _selected(table, columns)
+
+
+def gathered(source: Any) -> Any:
+    """What comes out of a generator, be it paths, tuples or record batches, as a list."""
+    is_more = _is_tabular(source) or hasattr(source, "read") or hasattr(source, "fetchall")
+    return list(source) if isinstance(source, Iterator) and not is_more else source
 
 
 def _files_of(source: Any) -> LocatedFiles | None:
@@ -231,9 +251,10 @@ def _table_of_rows(source: Iterable[Any], columns: Sequence[str] | None) -> pa.T
             hint = f": write ({row!r},)" if len(names) == 1 else ""
             raise SourceError(f"row {number} (counting from 0) is {_short(row)}, not a tuple{hint}")
         if len(row) != len(names):
-            raise SourceError(
-                f"row {number} (counting from 0) has {counted(len(row), 'value')}, {_short(row)};"
-                f" columns= names {counted(len(names), 'column')}"
+            raise RowWidthError(
+                f"row {number} (counting from 0) has {counted(len(row), 'value')}, {_short(row)}",
+                f"columns= names {counted(len(names), 'column')}",
+                len(row),
             )
     values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.table({name: _array(name, column) for name, column in zip(names, values, strict=True)})
@@ -272,9 +293,19 @@ def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
             return pa.chunked_array(values)
         return array_of_objects(list(values)) if not hasattr(values, "__len__") else pa.array(values)
     except OverflowError:
-        raise SourceError(f"column {name!r}: an integer doesn't fit 64 bits with a sign") from None
+        raise SourceError(f"column {name!r}: {too_large(values)}") from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SourceError(f"column {name!r}: {str(error).strip().partition(chr(10))[0]}") from None
+
+
+def too_large(values: Iterable[Any], width: int = 1) -> str:
+    """That an integer is, the first of them, and the way out; ``width``: how many of the values are a row."""
+    message = "an integer doesn't fit 64 bits with a sign"
+    for place, value in enumerate(values):
+        if isinstance(value, int) and value not in INT64_RANGE:
+            message += f"; row {place // width} (counting from 0) has {_short(value)}: make decimals of the"
+            return f"{message} column's values, decimal.Decimal(value), or floats"
+    return message
 
 
 def array_of_numpy(values: np.ndarray) -> pa.Array:

@@ -1,8 +1,8 @@
 """Values of one type as those of another of the same kind: exactly, or refused.
 
-Kinds that are no number, and timestamps with and without a zone, never become one another: a timestamp is no
-date, an instant no local time.  Integers become floats and decimals, which become no integers.  Lists
-become others as their elements do.
+Kinds that are no number, and timestamps with and without a zone, never become one another: an instant is no
+local time.  But a timestamp without zone is a date, where it has no time of day, as all dates of pandas are.
+Integers become floats and decimals, which become no integers.  Lists become others as their elements do.
 
 Cost: whole-array operations; of what is refused the first row is found by bisection.
 """
@@ -33,7 +33,7 @@ class InexactError(Exception):
 def converts(source: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type can be some of another, if they are not too large or too fine.
 
-    >>> converts(pa.int64(), pa.decimal128(12, 2)), converts(pa.timestamp("s"), pa.date32())
+    >>> converts(pa.int64(), pa.decimal128(12, 2)), converts(pa.timestamp("s"), pa.time64("us"))
     (True, False)
     """
     source, wanted = plain_type(source), plain_type(wanted)
@@ -44,6 +44,8 @@ def converts(source: pa.DataType, wanted: pa.DataType) -> bool:
         return converts(source.value_type, wanted.value_type)
     if before == after == "timestamp":
         return (source.tz is None) == (wanted.tz is None)
+    if before == "timestamp" and after == "date":
+        return source.tz is None
     return before != "other" and (before == after or (before == "integer" and after in ("float", "decimal")))
 
 
@@ -86,9 +88,19 @@ def _conversion(source: pa.DataType, wanted: pa.DataType) -> Kernel:
         return partial(_lists, _conversion(*(plain_type(one.value_type) for one in (source, wanted))), wanted)
     if after == "float":
         return lambda values: _floats(values, wanted)
+    if before == "timestamp" and after == "date":
+        return lambda values: _dates(values, wanted)
     if after == "decimal" and before in ("integer", "decimal"):
         return lambda values: cast_decimal(_decimals(values), wanted)
     return lambda values: values.cast(wanted)
+
+
+def _dates(moments: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """pyarrow's own cast takes the day of any time."""
+    dates = moments.cast(wanted)
+    if not dates.cast(moments.type).equals(moments):
+        raise pa.ArrowInvalid("not exact")
+    return dates
 
 
 def _of_width(values: pa.Array, wanted: pa.DataType) -> pa.Array:

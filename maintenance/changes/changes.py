@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from indices.compiled import kernel
 from lftj.errors import ChangeError, DataError, SourceError
-from lftj.files.sources import array_of_numpy, read_table
+from lftj.files.sources import RowWidthError, array_of_numpy, gathered, read_table, too_large
 from lftj.storage.codes_table import shown_values
 from lftj.storage.signed_rows import Columns
 from lftj.values.domain import NULL_CODE, null_mask, taken_as_it_is, where_null
@@ -27,6 +27,7 @@ from maintenance.changes.signed import Signed
 
 _INT64 = pa.int64()
 
+_WITHOUT_WEIGHT = "; insert() and erase() take rows without one"
 MOST_WEIGHT = 2**31
 """Weights are no larger, so that the sums of a transaction's stay within 64 bits."""
 
@@ -46,7 +47,7 @@ def encode_rows(
     rows = _plain_wide_rows(schema, source, read)
     if rows is not None:
         return [rows]
-    return _codes(name, schema, _read(name, _types(schema), source).columns, domains, read)
+    return _codes(name, schema, _read(name, _types(schema), source, schema.key).columns, domains, read)
 
 
 def encode_keys(name: str, schema: Schema, source: Any, domains: Domains) -> Signed:
@@ -102,10 +103,14 @@ def _signed(
     columns, weight, op = list(_types(schema)), weight_label(schema), op_label(schema)
     try:
         table = _with_all_columns(source, [*columns, weight])
+    except RowWidthError as error:
+        raise _of_another_width(name, error, [*columns, weight], _WITHOUT_WEIGHT) from None
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
     names = table.column_names
     sign = op if op in names and weight not in names else weight
+    if sign not in names and set(columns) <= set(names):
+        raise ChangeError(f"changes of {name!r} have no column {weight!r}, +1 or -1{_WITHOUT_WEIGHT}")
     check_columns(name, names, [*columns, sign], optional)
     if sign == weight:
         return Signed(*_encoded(name, schema, table.select([*columns, weight]), domains, read)), table
@@ -170,7 +175,8 @@ def _plain_integers(name: str, schema: Schema, source: Any) -> np.ndarray | None
     try:
         matrix = np.array(source, dtype=np.int64)
     except OverflowError:
-        raise ChangeError(f"changes of {name!r}: an integer doesn't fit 64 bits with a sign") from None
+        values = (value for row in source for value in row)
+        raise ChangeError(f"changes of {name!r}: {too_large(values, width)}") from None
     if matrix.min() == NULL_CODE:
         return None
     return np.ascontiguousarray(matrix.T)
@@ -238,13 +244,24 @@ def _types(schema: Schema) -> dict[str, pa.DataType]:
     return {column.name: column.type.arrow for column in schema.shown.columns}
 
 
-def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
-    """A source with exactly these columns, in this order; one without names has them so already."""
+def _of_another_width(name: str, error: RowWidthError, columns: Sequence[str], way_out: str) -> ChangeError:
+    shown = ", ".join(columns)
+    return ChangeError(f"changes of {name!r}: {error.found}; a row is ({shown}){way_out}")
+
+
+def _read(name: str, types: Mapping[str, pa.DataType], source: Any, key: Sequence[str] = ()) -> pa.Table:
+    """A source with exactly these columns, in this order; one without names has them so already.
+
+    ``key``: that of the relation, where these are all of its columns.
+    """
     wanted = list(types)
     if isinstance(source, list | tuple) and not len(source):
         return pa.schema(types).empty_table()
     try:
         table = _with_all_columns(source, wanted)
+    except RowWidthError as error:
+        by_key = f"; erase_keys({name!r}, ...) takes keys alone" if error.width == len(key) else ""
+        raise _of_another_width(name, error, wanted, by_key) from None
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
     check_columns(name, table.column_names, wanted)
@@ -253,6 +270,7 @@ def _read(name: str, types: Mapping[str, pa.DataType], source: Any) -> pa.Table:
 
 def _with_all_columns(source: Any, names: Sequence[str]) -> pa.Table:
     """The source with all columns that it has; ``names`` are for one whose columns have none."""
+    source = gathered(source)
     if _is_rows(source):
         return read_table(source, names)
     try:
@@ -267,9 +285,11 @@ def _is_rows(source: Any) -> bool:
     """Whether the source is tuples, or an array without names."""
     if isinstance(source, np.ndarray):
         return source.dtype.names is None
-    if isinstance(source, list | tuple) and isinstance(source[0], str | os.PathLike):
-        return False  # files
-    named = ("__arrow_c_stream__", "__arrow_c_array__", "read")
+    if isinstance(source, list | tuple) and (
+        not source or isinstance(source[0], str | os.PathLike | Mapping | pa.RecordBatch | pa.Table)
+    ):
+        return not source
+    named = ("__arrow_c_stream__", "__arrow_c_array__", "read", "fetchall", "is_directed")
     return isinstance(source, Iterable) and not (
         isinstance(source, str | os.PathLike | Mapping) or any(hasattr(source, name) for name in named)
     )

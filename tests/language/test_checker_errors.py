@@ -285,7 +285,7 @@ p.a is of type int32 in an earlier rule and string here: they have no domain in 
 n.i is of type int64 in an earlier rule and string here: they have no domain in common
   n[a] = count() <- node(a). n[a] = i <- node(a), item(i).
                                     ^
-"""
+"""  # noqa: E501
 
 CASES = [
     (error, block)
