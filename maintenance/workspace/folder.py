@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,17 @@ from maintenance.workspace.recovery import Recoverable, Replay
 Made = TypeVar("Made")
 
 _log = logging.getLogger(__name__)
+
+
+def folder_path(folder: str | os.PathLike[str]) -> Path:
+    """The absolute path of a folder, be it there or not.  Raises DurabilityError for a file."""
+    path = Path(os.path.abspath(folder))
+    if path.is_file():
+        raise DurabilityError(
+            f"{path}: can't be opened: this is a file, and a workspace is kept in a folder: name one, which"
+            " may be new; load() reads files"
+        )
+    return path
 
 
 class Folder:

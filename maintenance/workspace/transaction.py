@@ -39,6 +39,7 @@ from maintenance.machine.staged_values import LARGEST
 from maintenance.machine.wide_rows import WideRow
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
+from maintenance.workspace.not_there import of_transaction
 
 if TYPE_CHECKING:
     from maintenance.workspace.sql_target import SqlTarget, Staging
@@ -116,6 +117,11 @@ class Transaction:
             "the transaction is not committed yet: leave its with block, or call commit()"
         )
         self._open = True
+
+    if not TYPE_CHECKING:  # for which what is not there stays so
+
+        def __getattr__(self, name: str) -> Any:
+            raise of_transaction(name)
 
     @cached_property
     def clockwork(self) -> Clockwork:

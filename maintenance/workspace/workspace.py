@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, overload
 
 from lftj.display.grid import Grid
 from lftj.errors import (
@@ -61,7 +61,7 @@ from maintenance.workspace.commit_feed import FEED_BYTES
 from maintenance.workspace.copying import write_copy
 from maintenance.workspace.declaring import with_declared, with_loaded, without_unread
 from maintenance.workspace.entries import begun_with, installed_entry, loaded_entry, strategy_entry
-from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, read_with, warn_of
+from maintenance.workspace.folder import Folder, KeptFolder, ReadFolder, folder_path, read_with, warn_of
 from maintenance.workspace.follower import Follower, Following, HeadChange
 from maintenance.workspace.growing import refuse_grown_from, without_grown
 from maintenance.workspace.installing import (
@@ -71,6 +71,7 @@ from maintenance.workspace.installing import (
     without_heads,
 )
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
+from maintenance.workspace.not_there import of_workspace
 from maintenance.workspace.operators import Operators
 from maintenance.workspace.programs import Installing
 from maintenance.workspace.published import Published
@@ -138,6 +139,11 @@ class Workspace(Operators):
         self._published.machine = _machine(single_changes)
         self._record_gap = record_gap
         self._folder: Folder | None = None
+
+    if not TYPE_CHECKING:  # for which what is not there stays so
+
+        def __getattr__(self, name: str) -> Any:
+            raise of_workspace(name)
 
     @property
     def _state(self) -> State:
@@ -551,7 +557,7 @@ class Workspace(Operators):
             [(2, 1), (3, 2)]
         """
         started = time.monotonic()
-        path, machine = Path(os.path.abspath(folder)), _machine(single_changes)
+        path, machine = folder_path(folder), _machine(single_changes)
         given = {
             "sensitivity_bytes": sensitivity_bytes,
             "record_gap": record_gap,
@@ -617,7 +623,7 @@ class Workspace(Operators):
             [(2, 1)]
         """
         understood = partial(cls._recovered, wanted={}, threads=threads, progress=progress)
-        return read_with(Path(os.path.abspath(path)), "refuse", understood)[1]
+        return read_with(folder_path(path), "refuse", understood)[1]
 
     @interruptible()
     def refresh(self) -> int:
