@@ -89,6 +89,10 @@ class Inputs:
             raise click.UsageError("stdin (-) can be read once only")
         if (self.rules is None) == (self.text is None):
             raise click.UsageError("give the rules once: a file, - for stdin, or -e TEXT")
+        if self.rules is not None and not os.path.exists(self.rules) and "<-" in self.rules:
+            raise click.UsageError(
+                "RULES is a file; rules themselves stand behind -e, as in -e 'h(a) <- ...'"
+            )
         return text_of(str(self.rules)) if self.text is None else self.text
 
     def as_sql(self, sql: str | None = None) -> Inputs:

@@ -60,6 +60,18 @@ def _file_to_write(check: Callable[[str], object]) -> Text:
     return Text("PATH", read)
 
 
+def _whole(least: int, example: str) -> Text:
+    """A whole number, ``least`` or more."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.lstrip("-").isdecimal() else least - 1
+        if number < least:
+            raise ValueError(f"{text!r} is no whole number from {least} on, such as {example}")
+        return number
+
+    return Text("N", read)
+
+
 def _variables(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(name.isidentifier() for name in names):
@@ -173,9 +185,7 @@ ONE_HEAD = (
         help="Use this key order, such as a,b,c; do not choose one.",
     ),
 )
-THREADS = click.option(
-    "--threads", type=click.IntRange(min=1), help="Threads to join with.  [default: all cores]"
-)
+THREADS = click.option("--threads", type=_whole(1, "4"), help="Threads to join with.  [default: all cores]")
 OUT = click.option(
     "--out",
     type=_file_to_write(sink.check_target),
@@ -186,7 +196,7 @@ ROWS = (
     *ONE_HEAD,
     THREADS,
     click.option("--order-by", metavar="COLUMNS", help="Sort the rows, such as by 'price desc, item'."),
-    click.option("--limit", type=click.IntRange(min=0), help="The first rows in that order only."),
+    click.option("--limit", type=_whole(0, "10"), help="The first rows in that order only."),
     click.option("--count", is_flag=True, help="Print the number of rows only; none of them is built."),
     OUT,
 )

@@ -215,9 +215,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     >>> run(["query", "-e", "p(a) <- q(a).", "--count", "--out", "p.csv"])
     2
     """
+    line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # Not cli.main: it answers an interruption with an empty line of its own.
-        line = list(sys.argv[1:] if arguments is None else arguments)
         with _manners(), cli.make_context("lftj", line) as context:
             cli.invoke(context)
             sys.stdout.flush()
@@ -227,7 +227,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         say("error", error.format_message())
         if error.ctx is not None:
-            click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
+            hint = f"Try '{error.ctx.command_path} --help'." if line else f"\n{error.ctx.get_help()}"
+            click.echo(hint, err=True)
         return 2
     except BrokenPipeError:
         # The reader of stdout has had enough; Python's own flush at the end would complain once more.

@@ -77,6 +77,18 @@ def install(folder: str, inputs: Inputs, strategy: str, result: tuple[str, ...],
 
 
 @open_folder.command()
+@click.argument("heads", nargs=-1, required=True, metavar="HEAD...")
+@click.pass_obj
+def uninstall(folder: str, heads: tuple[str, ...]) -> None:
+    """Take heads away, with their rules, all or none; relations stay."""
+    from maintenance.durable.reading import read_existing
+
+    read_existing(folder)  # and makes none
+    with _opened(folder) as workspace:
+        workspace.uninstall(*heads)
+
+
+@open_folder.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE.sql...")
 @taking(*SQL_DATA, STRATEGY, inputs=Inputs)
 @click.pass_obj

@@ -64,6 +64,7 @@ HOUSE = {
         staged
         """,
     "lftj": """
+        __main__
         shell
         .
         session

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from lftj.shell import shell
+from support.paths import ROOT
 from support.shell_runs import SECONDS, Lftj, fails, in_this_process, on_terminal, start
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -362,3 +363,35 @@ def test_the_status_stands_whatever_would_happen_at_the_interpreters_end(folder:
         )
         assert done.returncode == status, done.stderr
         assert (done.stdout.count("\n"), "error: " in done.stderr) == (3 * (status == 0), status > 0)
+
+
+# -- the first minutes ------------------------------------------------------------------------
+
+
+def test_the_command_alone_prints_its_help(lftj: Lftj) -> None:
+    done, asked = lftj(), lftj("--help")
+    assert done == (2, "", f"error: Missing command.\n\n{asked.out}")
+    assert asked.status == 0 and asked.out.startswith("Usage: lftj")
+
+
+def test_the_package_is_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "lftj", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert run("query", "tri.rules", "--load", "edge=edges.csv", "--count") == "2\n"
+    shown = run("open", "--help")
+    assert "Usage: lftj open" in shown and "uninstall" in shown
+
+
+def test_rules_where_a_file_is_meant(lftj: Lftj) -> None:
+    fails(lftj("query", TRI, "--load", "edge=edges.csv"), 2, "stand behind -e, as in -e 'h(a) <- ...'")
+
+
+@pytest.mark.parametrize("option", ["--limit", "--threads"])
+@pytest.mark.parametrize("value", ["x", "-1", "1.5", ""])
+def test_numbers_say_what_they_are(lftj: Lftj, option: str, value: str) -> None:
+    done = lftj("query", "tri.rules", "--load", "edge=edges.csv", f"{option}={value}")
+    fails(done, 2, f"{option}", f"{value!r} is no whole number from")

@@ -184,3 +184,17 @@ def test_what_is_wrong_is_said_in_one_line(lftj: Lftj) -> None:
     with Workspace.open("graph"):
         fails(lftj("open", "graph", "checkpoint"), 1, "is open already by process")
         assert lftj("open", "graph", "verify").status == 0
+
+
+def test_heads_are_taken_away(lftj: Lftj) -> None:
+    before = lftj("open", "graph", "stats").out
+    head = RULE.partition("(")[0]
+    assert f"head {head}: " in before
+    fails(lftj("open", "graph", "uninstall", head, "nothing"), 1, "nothing")
+    assert lftj("open", "graph", "stats").out == before, "all or none"
+    assert lftj("open", "graph", "uninstall", head) == (0, "", "")
+    after = lftj("open", "graph", "stats").out
+    assert f"head {head}" not in after and "edge" in after
+    fails(lftj("open", "elsewhere", "uninstall", head), 1, "elsewhere: can't be opened")
+    assert not Path("elsewhere").exists()
+    fails(lftj("open", "graph", "uninstall"), 2, "HEAD")
