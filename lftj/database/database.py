@@ -151,7 +151,7 @@ class Database:
         of these, a folder of Parquet files, a file object; a pyarrow Table, batch reader or Dataset, any
         object with ``__arrow_c_stream__`` (polars, pandas, DuckDB), a polars LazyFrame, numpy arrays by
         column name, an iterable of dicts, of record batches, or of tuples with ``columns=``; a graph of
-        networkx, or the cursor or result of a query (:mod:`lftj.files.named_rows`).
+        networkx, or the cursor or result of a query (`lftj.files.named_rows` has the columns).
         Rows are a set: equal ones are kept once, and an EqualRowsWarning says how many were left out.
         A NULL is refused, of a relation with many columns by the rules that read the column alone;
         ``nulls="drop"`` leaves out rows with a NULL in any column; ``relations`` says how many.
