@@ -350,9 +350,6 @@ class BatchCommit(Commit):
             change = Change(*net_rows(columns, weights))
         return change if len(change) else None
 
-    def prepare(self) -> None:
-        """Nobody is asked: a batch is no transaction of the caller's."""
-
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, and subscribers hear of each transaction."""
         applied = self._applied

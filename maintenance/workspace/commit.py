@@ -47,11 +47,15 @@ from maintenance.workspace.view_choices import enter_commits
 class Commit:
     """The changes of one transaction, of base relations first, then of the heads that follow."""
 
+    prepares = False
+    """Whether somebody is to know before there is a commit."""
+
     def __init__(self, transaction: Transaction, state: State, buffers: Mapping[str, WriteBuffer]) -> None:
         """Net what was staged.  Raises DataError and TransactionError; no head has staged anything then."""
         self._begin(transaction, state)
         self.announcements: list[Announcement] = []
         self._transaction = transaction
+        self.prepares = transaction.prepare is not None
         self._changes: dict[str, Change] = {}
         self._tick = STILL
         if state.streams or state.recents:
@@ -144,8 +148,8 @@ class Commit:
     def prepare(self) -> None:
         """What has to be done before there is a commit, when all changes are worked out."""
         prepare = self._transaction.prepare
-        if prepare is not None:
-            prepare(Changes(self._schemas.keys(), self.head_changes), self._tick.late_rows)
+        assert prepare is not None
+        prepare(Changes(self._schemas.keys(), self.head_changes), self._tick.late_rows)
 
     def keep(self, subscribers: Subscribers) -> None:
         """The state is published: heads keep what they staged, the transaction and subscribers hear of it."""

@@ -456,7 +456,8 @@ class Published:
             try:
                 if not commit.is_empty:
                     following = commit.stepped_from(state)
-                    commit.prepare()
+                    if commit.prepares:
+                        commit.prepare()
                     self.replace(following, lambda: commit.entry(state), lambda: commit.head_changes)
             finally:
                 self._settle()
