@@ -39,7 +39,7 @@ from maintenance.machine.staged_values import LARGEST
 from maintenance.machine.wide_rows import WideRow
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
-from maintenance.workspace.not_there import of_transaction
+from maintenance.workspace.not_there import OF_TRANSACTIONS, called_otherwise
 
 if TYPE_CHECKING:
     from maintenance.workspace.sql_target import SqlTarget, Staging
@@ -84,6 +84,7 @@ class _Outcome:
         return self.text
 
 
+@called_otherwise(OF_TRANSACTIONS)
 class Transaction:
     """Made by `Workspace.transaction`; a context manager.
 
@@ -117,11 +118,6 @@ class Transaction:
             "the transaction is not committed yet: leave its with block, or call commit()"
         )
         self._open = True
-
-    if not TYPE_CHECKING:  # for which what is not there stays so
-
-        def __getattr__(self, name: str) -> Any:
-            raise of_transaction(name)
 
     @cached_property
     def clockwork(self) -> Clockwork:

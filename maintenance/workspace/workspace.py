@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, overload
+from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 from lftj.display.grid import Grid
 from lftj.errors import (
@@ -71,7 +71,7 @@ from maintenance.workspace.installing import (
     without_heads,
 )
 from maintenance.workspace.metrics import WorkspaceStats, stats_of
-from maintenance.workspace.not_there import of_workspace
+from maintenance.workspace.not_there import OF_WORKSPACES, called_otherwise
 from maintenance.workspace.operators import Operators
 from maintenance.workspace.programs import Installing
 from maintenance.workspace.published import Published
@@ -96,6 +96,7 @@ _log = logging.getLogger(__name__)
 SingleChanges = Literal["general", "machine"]
 
 
+@called_otherwise(OF_WORKSPACES)
 class Workspace(Operators):
     """A database whose rules stay up to date; `open` gives one that is kept in a folder.
 
@@ -139,11 +140,6 @@ class Workspace(Operators):
         self._published.machine = _machine(single_changes)
         self._record_gap = record_gap
         self._folder: Folder | None = None
-
-    if not TYPE_CHECKING:  # for which what is not there stays so
-
-        def __getattr__(self, name: str) -> Any:
-            raise of_workspace(name)
 
     @property
     def _state(self) -> State:
