@@ -51,9 +51,9 @@ from maintenance.machine.records import (
     Step,
 )
 from maintenance.machine.scans import Scans
-from maintenance.machine.staged_values import Staging, staging_of
+from maintenance.machine.staged_values import Staging
 from maintenance.machine.structures import Aggregated, Groups, Layers, Sizes, Supports
-from maintenance.machine.wide_rows import WideRow, change_of
+from maintenance.machine.wide_rows import WideRow, change_of, key_stagings, stagings
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
 from maintenance.strategies.strategy import Round, Versions
@@ -174,11 +174,11 @@ class MachineProgram:
         base = [name for name in self._changing if name not in heads]
         self.layout = Layout(
             {
-                name: (self._changing.index(name), len(s.shown.columns), _stagings(s, self._read_of(name)), s)
+                name: (self._changing.index(name), len(s.shown.columns), stagings(s, self._read_of(name)), s)
                 for name in base
                 if (s := versions[name].schema)
             },
-            {name: _key_stagings(s) for name in base if (s := versions[name].schema).key},
+            {name: key_stagings(s) for name in base if (s := versions[name].schema).key},
             self._changing,
             [int(record.arity) for record in self._records],
             shown,
@@ -584,22 +584,6 @@ def _read_by(source: AggregateSource | SideBySideSource) -> Sequence[str]:
     """The variables that are read of the rows: those of the groups, and arguments."""
     sharers = sharers_of(source)
     return [*sharers[0].groups, *dict.fromkeys(name for sharer in sharers for name in sharer.arguments)]
-
-
-def _stagings(schema: Schema, read: Collection[int]) -> Sequence[Staging] | WideRow | None:
-    """How values of each column are staged, or rows of a wide relation of which columns are read; None: all
-    are int64."""
-    if schema.wide:
-        return WideRow(schema, read)
-    schema = schema.shown
-    found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
-    return None if schema.is_whole and not schema.keeps_null else found
-
-
-def _key_stagings(schema: Schema) -> list[tuple[int, Staging]]:
-    """The columns of a relation's key, and how values of each are staged."""
-    types = [(number, schema.columns[number].type) for number in schema.key_numbers]
-    return [(number, staging) for number, type_ in types if (staging := staging_of(type_)) is not None]
 
 
 def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:

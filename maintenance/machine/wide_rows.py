@@ -13,7 +13,7 @@ Cost: of a row its values and one look-up in the dictionary of rows.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -107,3 +107,19 @@ def _number(staging: Staging, width: int, value: Any) -> bytes | None:
 
 def _double(staging: Staging, _: int, value: Any) -> bytes | None:
     return None if staging(value) is None else _DOUBLE.pack(value + 0.0)  # -0.0 + 0.0 is 0.0
+
+
+def stagings(schema: Schema, read: Collection[int]) -> Sequence[Staging] | WideRow | None:
+    """How values of each column are staged, or rows of a wide relation of which columns are read; None: all
+    are int64."""
+    if schema.wide:
+        return WideRow(schema, read)
+    schema = schema.shown
+    found = [staging for column in schema.columns if (staging := staging_of(column.type)) is not None]
+    return None if schema.is_whole and not schema.keeps_null else found
+
+
+def key_stagings(schema: Schema) -> list[tuple[int, Staging]]:
+    """The columns of a relation's key, and how values of each are staged."""
+    types = [(number, schema.columns[number].type) for number in schema.key_numbers]
+    return [(number, staging) for number, type_ in types if (staging := staging_of(type_)) is not None]
