@@ -77,7 +77,7 @@ def result_type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.
     >>> str(result_type(price, {"b": pa.int32()})), str(result_type(price, {"b": pa.decimal128(6, 2)}))
     ('double', 'decimal128(9, 3)')
     """
-    return _type(fold(expression), types)
+    return _type(fold(expression), _Types.of(types))
 
 
 def evaluate(expression: Expression, columns: Mapping[str, pa.Array]) -> pa.Array:
@@ -101,8 +101,8 @@ def evaluator(
 
     ``wanted``: the type of its values, where it is another one.  Raises :class:`~lftj.errors.TypeClashError`.
     """
-    folded = fold(expression)
-    return _evaluator(folded, types, _type(folded, types) if wanted is None else wanted)
+    folded, known = fold(expression), _Types.of(types)
+    return _evaluator(folded, known, _type(folded, known) if wanted is None else wanted)
 
 
 def comparison_types(
@@ -150,9 +150,10 @@ def comparer(comparison: Comparison, types: Mapping[str, pa.DataType]) -> Evalua
     if comparison.tests_null:
         of, is_null = evaluator(comparison.left, types), comparison.operator == "<=>"
         return lambda columns, n_rows: (pc.is_null if is_null else pc.is_valid)(of(columns, n_rows))
-    comparison_types(comparison, types)
-    left, right, left_type, right_type = sides_of(comparison, types)
-    left_values, right_values = _evaluator(left, types, left_type), _evaluator(right, types, right_type)
+    known = _Types.of(types)
+    comparison_types(comparison, known)
+    left, right, left_type, right_type = sides_of(comparison, known)
+    left_values, right_values = _evaluator(left, known, left_type), _evaluator(right, known, right_type)
 
     def compared(columns: Mapping[str, pa.Array], n_rows: int) -> pa.BooleanArray:
         sides = left_values(columns, n_rows), right_values(columns, n_rows)
@@ -173,13 +174,14 @@ def sides_of(
     A decimal literal beside a float is a float.  A float literal beside a
     decimal is the decimal that its shortest form spells, as in a dictionary domain.
     """
+    known = _Types.of(types)
     sides = [fold(comparison.left), fold(comparison.right)]
-    kinds = [kind(_type(side, types)) for side in sides]
+    kinds = [kind(_type(side, known)) for side in sides]
     for side, other in ((0, 1), (1, 0)):
         literal = sides[side]
         if isinstance(literal, Constant) and isinstance(literal.value, float) and kinds[other] == "decimal":
             sides[side] = Constant(Decimal(repr(literal.value)), literal.span)
-    side_types = [_type(side, types) for side in sides]
+    side_types = [_type(side, known) for side in sides]
     for side, other in ((0, 1), (1, 0)):
         literal = sides[side]
         if isinstance(literal, Constant) and isinstance(literal.value, Decimal) and kinds[other] == "float":
@@ -278,12 +280,33 @@ def _among_others(value_type: pa.DataType, folded: Expression) -> pa.DataType:
 # -- types --------------------------------------------------------------------
 
 
-def _type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataType:
+class _Types(dict[str, pa.DataType]):
+    """The types of variables, and those found of expressions over them: each is worked out once.
+
+    Expressions are known by identity: ``1``, ``1.0`` and ``true`` equal each other, and are of other types.
+    """
+
+    def __init__(self, of_variables: Mapping[str, pa.DataType]) -> None:
+        super().__init__(of_variables)
+        self.found: dict[int, tuple[Expression, pa.DataType]] = {}
+
+    @classmethod
+    def of(cls, types: Mapping[str, pa.DataType]) -> _Types:
+        return types if isinstance(types, cls) else cls(types)
+
+
+def _type(expression: Expression, types: _Types) -> pa.DataType:
     """Type of a folded expression; of a decimal literal its own, for its surroundings to decide."""
     if isinstance(expression, Variable):
         return types[expression.name]
     if isinstance(expression, Constant):
         return literal_type(expression.value)
+    if id(expression) not in types.found:
+        types.found[id(expression)] = expression, _new_type(expression, types)
+    return types.found[id(expression)][1]
+
+
+def _new_type(expression: Negative | Call | BinaryOperation, types: _Types) -> pa.DataType:
     try:
         if isinstance(expression, Negative):
             return negated_type(_type(expression.operand, types))
@@ -294,7 +317,7 @@ def _type(expression: Expression, types: Mapping[str, pa.DataType]) -> pa.DataTy
         raise TypeClashError(str(error), error.span or expression.span) from None
 
 
-def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Signature:
+def _signature_of(node: BinaryOperation, types: _Types) -> Signature:
     sides = (node.left, node.right)
     own = [_type(side, types) for side in sides]
     met = list(own)
@@ -309,7 +332,7 @@ def _signature_of(node: BinaryOperation, types: Mapping[str, pa.DataType]) -> Si
     return signature(node.operator, *met)
 
 
-def _call_type(call: Call, types: Mapping[str, pa.DataType]) -> pa.DataType:
+def _call_type(call: Call, types: _Types) -> pa.DataType:
     if call.function in COMPARISONS:
         comparison = _comparison(call)
         if comparison.tests_null:
@@ -340,7 +363,7 @@ def _comparison(call: Call) -> Comparison:
     return Comparison(call.function, left, right, call.span)
 
 
-def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
+def _bound(call: Call, types: _Types) -> Bound:
     """What a call means for arguments of these types."""
     own = [_type(argument, types) for argument in call.arguments]
     typed = list(zip(own, call.arguments, strict=True))
@@ -370,7 +393,7 @@ def _bound(call: Call, types: Mapping[str, pa.DataType]) -> Bound:
 # -- evaluation ---------------------------------------------------------------
 
 
-def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.DataType) -> Evaluator:
+def _evaluator(node: Expression, types: _Types, wanted: pa.DataType) -> Evaluator:
     """What gives the values of a folded expression, cast to the wanted type."""
     if isinstance(node, Constant):
         value = _scalar(node, wanted)
@@ -406,7 +429,7 @@ def _evaluator(node: Expression, types: Mapping[str, pa.DataType], wanted: pa.Da
     return _checked(partial(cast, wanted=wanted), [values], node, wanted)
 
 
-def _condition(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
+def _condition(call: Call, types: _Types) -> Evaluator:
     """Whether a condition holds, or NULL."""
     if call.function in COMPARISONS:
         return comparer(_comparison(call), types)
@@ -415,7 +438,7 @@ def _condition(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     return lambda columns, n_rows: operation(*(side(columns, n_rows) for side in sides))
 
 
-def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataType, Evaluator]:
+def _conditional(call: Call, types: _Types) -> tuple[pa.DataType, Evaluator]:
     """The type and the values of a function that reads NULL as a value."""
     bound = _bound(call, types)
     sides = [
@@ -440,7 +463,7 @@ def _conditional(call: Call, types: Mapping[str, pa.DataType]) -> tuple[pa.DataT
     return bound.result, pick(condition, then, otherwise[0] if otherwise else None, bound.result)
 
 
-def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
+def _membership(call: Call, types: _Types) -> Evaluator:
     """Whether the first argument, which is evaluated once, equals one of the others."""
     first, *items = call.arguments
     first_type = _type(first, types)
@@ -448,7 +471,7 @@ def _membership(call: Call, types: Mapping[str, pa.DataType]) -> Evaluator:
     constants = [item.value for item in items if isinstance(item, Constant)]
     if len(constants) == len(items) and (found := looked_up(constants, first_type)) is not None:
         return lambda columns, n_rows: is_among(value(columns, n_rows), found)
-    known = {**types, _MEMBER: first_type}
+    known = _Types({**types, _MEMBER: first_type})
     equals = [comparer(Comparison("=", Variable(_MEMBER), item), known) for item in items]
 
     def values(columns: Mapping[str, pa.Array], n_rows: int) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal, InvalidOperation
+from operator import is_
 from typing import Any
 
 from lftj.language.syntax import BinaryOperation, Call, Constant, Expression, Negative
@@ -17,6 +18,7 @@ def fold(expression: Expression) -> Expression:
     """The expression with every operation on two constants, numbers or durations, carried out.
 
     What has no value (a division by zero, an integer beyond 64 bits) stays, for the evaluation to refuse.
+    Where there is nothing to carry out, it is the same object.
 
     >>> fold(BinaryOperation("+", Constant(1), Constant(Decimal("0.2")))).value
     Decimal('1.2')
@@ -28,9 +30,11 @@ def fold(expression: Expression) -> Expression:
         if isinstance(operand, Constant) and (_is_number(operand.value) or _is_span(operand.value)):
             number: Any = operand.value
             return Constant(number.copy_negate() if isinstance(number, Decimal) else -number, expression.span)
-        return Negative(operand, expression.span)
+        return expression if operand is expression.operand else Negative(operand, expression.span)
     if isinstance(expression, Call):
         arguments = tuple(fold(argument) for argument in expression.arguments)
+        if all(map(is_, arguments, expression.arguments)):
+            return expression
         return Call(expression.function, arguments, expression.span)
     if not isinstance(expression, BinaryOperation):
         return expression
@@ -39,6 +43,8 @@ def fold(expression: Expression) -> Expression:
         value = _folded(expression.operator, left.value, right.value)
         if value is not None:
             return Constant(value, expression.span)
+    if left is expression.left and right is expression.right:
+        return expression
     return BinaryOperation(expression.operator, left, right, expression.span)
 
 

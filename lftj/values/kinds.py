@@ -28,6 +28,28 @@ _DIGITS_OF_A_WORD = 9  # 10**9 < 2**32
 
 INT64_RANGE = range(-(2**63), 2**63)
 
+_KINDS = {
+    arrow_type.id: name
+    for name, arrow_types in {
+        "integer": (
+            *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+            *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        ),
+        "float": (pa.float16(), pa.float32(), pa.float64()),
+        "decimal": (pa.decimal32(1), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1)),
+        "boolean": (pa.bool_(),),
+        "date": (pa.date32(), pa.date64()),
+        "time": (pa.time32("s"), pa.time64("us")),
+        "timestamp": (pa.timestamp("s"),),
+        "duration": (pa.duration("s"),),
+        "string": (pa.string(), pa.large_string(), pa.string_view()),
+        "binary": (pa.binary(), pa.binary(1), pa.large_binary(), pa.binary_view()),
+        "list": (pa.list_(pa.null()), pa.large_list(pa.null())),
+    }.items()
+    for arrow_type in arrow_types
+}
+"""By the number of a plain type; all others are ``other``."""
+
 
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """The type of the values behind dictionary encoding and extension types.
@@ -35,13 +57,14 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     >>> str(plain_type(pa.dictionary(pa.int8(), pa.string())))
     'string'
     """
-    while True:
+    while arrow_type.id not in _KINDS:
         if isinstance(arrow_type, pa.BaseExtensionType):
             arrow_type = arrow_type.storage_type
         elif pa.types.is_dictionary(arrow_type):
             arrow_type = arrow_type.value_type
         else:
-            return arrow_type
+            break
+    return arrow_type
 
 
 def plain_array(array: pa.Array) -> pa.Array:
@@ -77,25 +100,7 @@ def kind(arrow_type: pa.DataType) -> str:
     >>> kind(pa.uint8()), kind(pa.large_string()), kind(pa.timestamp("ms", "UTC"))
     ('integer', 'string', 'timestamp')
     """
-    types = pa.types
-    plain = plain_type(arrow_type)
-    for name, holds in (
-        ("integer", types.is_integer),
-        ("float", types.is_floating),
-        ("decimal", types.is_decimal),
-        ("boolean", types.is_boolean),
-        ("date", types.is_date),
-        ("time", types.is_time),
-        ("timestamp", types.is_timestamp),
-        ("duration", types.is_duration),
-    ):
-        if holds(plain):
-            return name
-    if plain in (pa.string(), pa.large_string(), pa.string_view()):
-        return "string"
-    if plain in (pa.binary(), pa.large_binary(), pa.binary_view()) or types.is_fixed_size_binary(plain):
-        return "binary"
-    return "list" if types.is_list(plain) or types.is_large_list(plain) else "other"
+    return _KINDS.get(plain_type(arrow_type).id, "other")
 
 
 def literal_type(value: Value) -> pa.DataType:
