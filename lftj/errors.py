@@ -274,6 +274,10 @@ class HousekeepingWarning(UserWarning):
     """A commit stands, but tidying up after it failed; it is tried again with the next."""
 
 
+class NoCycleWarning(UserWarning):
+    """A join in Spark has no cycle; where it joins by keys Spark's own plan is quicker."""
+
+
 class SubscriberWarning(UserWarning):
     """A subscriber raised after a commit, which stands.  Names the subscriber and the error."""
 

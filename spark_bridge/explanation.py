@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.values.shown_text import ShownText, counted
 from lftj.values.streams import span_text
-from spark_bridge.join import chosen_partitions, head_frames, known_grids
+from spark_bridge.join import BY_OWN, When, check_when, chosen_partitions, head_frames, known_grids
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
@@ -37,36 +38,43 @@ def explain(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
+    when: When = "always",
 ) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 
     Runs the query that samples the inputs, where the join would take a sample, and of heads that other heads
     read the joins; nothing else.  Raises as ``join`` does.
     """
-    text, relations, _ = read_program(rule, head, relations, nulls)
+    check_when(when)
+    text, read, columns = read_program(rule, head, relations, nulls)
     plans = text.plans()
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    frames = head_frames(text, relations, n_partitions, shares, nulls)
-    known = [known_grids(text, number, relations, n_partitions, shares) for number in range(len(plans))]
-    grids = [
-        sampled_grids(frames, text, number, n_partitions) if found is None else found
-        for number, found in enumerate(known)
-    ]
+    once = columns.each_once(relations) if when == "cyclic" else None
+    frames, choices = head_frames(text, read, n_partitions, shares, nulls, once)
+    known = [known_grids(text, number, read, n_partitions, shares) for number in range(len(plans))]
+    grids: list[HeadGrids | None] = []
+    for number, found in enumerate(known):
+        if choices.get(shown_name(plans[number].name)) == BY_OWN:
+            grids.append(None)
+        else:
+            grids.append(sampled_grids(frames, text, number, n_partitions) if found is None else found)
     small = [found is not None and shares is None for found in known]
-    return explained(plans, grids, small)
+    return explained(plans, grids, small, choices=choices)
 
 
 def explained(
     plans: Sequence[HeadPlan],
-    grids: Sequence[HeadGrids],
+    grids: Sequence[HeadGrids | None],
     small: Sequence[bool] | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
     timed: ProgramText | None = None,
+    choices: Mapping[str, str] | None = None,
 ) -> ShownText:
     """The text of :func:`explain` for heads with their grids.
 
     ``small``: whether the inputs of each are known to be small, so that no sample is taken; of none, if None.
     ``keys``: of relations that have one, its columns.  ``timed``: a program that has streams, if it has.
+    ``choices``: what is to be said of heads without a cycle; those by Spark's own operators have no grids.
     """
     small = [False] * len(plans) if small is None else small
     heads = zip(plans, grids, small, strict=True)
@@ -75,7 +83,7 @@ def explained(
         for name, key in (keys or {}).items()
     ]
     lines += [] if timed is None else _streams(timed)
-    return ShownText("\n".join([*lines, *(line for head in heads for line in _head(*head))]))
+    return ShownText("\n".join([*lines, *(line for head in heads for line in _head(*head, choices or {}))]))
 
 
 def _streams(text: ProgramText) -> list[str]:
@@ -95,11 +103,18 @@ def _streams(text: ProgramText) -> list[str]:
     return lines
 
 
-def _head(plan: HeadPlan, grids: HeadGrids, is_small: bool) -> list[str]:
+def _head(plan: HeadPlan, grids: HeadGrids | None, is_small: bool, choices: Mapping[str, str]) -> list[str]:
     columns = ", ".join(column.name for column in plan.schema.columns)
+    said = choices.get(plan.name)
+    if grids is None and is_auxiliary(plan.name):
+        return []
+    if grids is None:
+        rules = [line for rule in plan.rules for line in rule.checked.text.strip().splitlines()]
+        return [f"{plan.name}({columns}), {said}", *(f"  {line.strip()}" for line in rules)]
     shuffles = "two shuffles: what cells give is combined by key" if plan.crosses else "one shuffle"
     shuffles += "; small, without a sample" if is_small else ""
     lines = [f"{plan.name}({columns}), {counted(grids.partitions, 'partition')}, {shuffles}"]
+    lines += [] if said is None else [f"  {said}"]
     for number, rule in enumerate(plan.rules):
         lines += [f"  {line.strip()}" for line in rule.checked.text.strip().splitlines()]
         for grid in grids.grids:

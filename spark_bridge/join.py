@@ -12,11 +12,16 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lftj.errors import CartesianProductWarning, LimitError, OrderError
+from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, OrderError
+from lftj.language.several_aggregates import shown_name
+from spark_bridge.acyclic.equal_meaning import OnlyCells
+from spark_bridge.acyclic.own_head import OwnHead, own_heads
+from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
 from spark_bridge.cells.cell_search import CellSearch
 from spark_bridge.cells.combining import Combining
 from spark_bridge.placing.grids import HeadGrids, given_grids
@@ -32,6 +37,14 @@ from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
 
 MOST_PARTITIONS = 1_000_000
 
+When = Literal["always", "cyclic"]
+"""Of which heads cells are searched: of all, or of those that have a cycle."""
+
+BY_OWN = "no cycle: by Spark's own operators"
+OWN_IS_QUICKER = (
+    'no cycle: if it joins by foreign keys Spark\'s own plan will be quicker, and when="cyclic" takes it'
+)
+
 
 def join(
     rule: str,
@@ -41,6 +54,7 @@ def join(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
+    when: When = "always",
 ) -> DataFrame:
     """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
 
@@ -52,16 +66,32 @@ def join(
     ``nulls="drop"`` leaves out rows with a NULL, ``"keep"`` keeps them, but for columns that Spark declares
     NOT NULL; rules treat them as :class:`lftj.Database` does.  Heads may hold NULL whatever is said here.
 
+    ``when="cyclic"``: heads whose bodies have no cycle are joined and aggregated by Spark's own operators,
+    where these give the same rows, which is quicker for joins by foreign keys; NULL that is refused and NaN
+    are Spark's errors then, with our text.  Without it NoCycleWarning says so, once for each place of a call.
+
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
     NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
     PythonException, whose text has ours.
     """
     check_nulls(nulls)
-    text, relations, _ = read_program(rule, head, relations, nulls)
+    check_when(when)
+    text, read, columns = read_program(rule, head, relations, nulls)
     for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    return head_frames(text, relations, n_partitions, shares, nulls)[text.plans()[-1].name]
+    once = columns.each_once(relations) if when == "cyclic" else None
+    frames, choices = head_frames(text, read, n_partitions, shares, nulls, once)
+    quicker = [name for name, choice in choices.items() if choice == OWN_IS_QUICKER]
+    if quicker:
+        warnings.warn(f"{quicker[-1]!r} has {OWN_IS_QUICKER}\n  {rule.strip()}", NoCycleWarning, stacklevel=2)
+    return frames[text.plans()[-1].name]
+
+
+def check_when(when: str) -> None:
+    """Raise ValueError for what ``when=`` can't be."""
+    if when not in ("always", "cyclic"):
+        raise ValueError(f"when is {when!r}; it can be 'always' or 'cyclic'")
 
 
 def head_frames(
@@ -70,13 +100,44 @@ def head_frames(
     partitions: int,
     shares: Mapping[str, int] | None,
     nulls: InputNulls,
-) -> dict[str, DataFrame]:
-    """The relations, and the heads that a program's result depends on as DataFrames over them."""
-    frames = dict(relations)
+    once: Mapping[str, DataFrame] | None = None,
+) -> tuple[dict[str, DataFrame], dict[str, str]]:
+    """The relations, and the heads that a program's result depends on as DataFrames over them.
+
+    ``once``: the relations with each row once, where heads without a cycle are to be Spark's.  Beside the
+    frames, by head without a cycle, what is to be said of that.
+    """
+    frames, choices = dict(relations), {}
+    own = {name: head for name, head in own_heads(text).items() if head.has_no_cycle}
     for number, plan in enumerate(text.plans()):
-        given = known_grids(text, number, relations, partitions, shares)
-        frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls)
-    return frames
+        name = shown_name(plan.name)
+        if name in own and name not in choices:
+            choices[name] = _choice(own[name], text, frames, once is not None)
+        if choices.get(name) == BY_OWN:
+            if name == plan.name:
+                schemas = _schemas(text, own[name])
+                frames[name] = own_frame(own[name], schemas, frames, nulls, {**frames, **(once or {})})
+        else:
+            given = known_grids(text, number, relations, partitions, shares)
+            frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls)
+    return frames, choices
+
+
+def _choice(head: OwnHead, text: ProgramText, frames: Mapping[str, DataFrame], wanted: bool) -> str:
+    """What is to be said of a head without a cycle."""
+    try:
+        refuse_only_cells(head, _schemas(text, head), frames)
+    except OnlyCells as reason:
+        return f"no cycle, and by cells: {reason}"
+    if wanted:
+        return BY_OWN
+    return OWN_IS_QUICKER if head.joins else "no cycle, and no join"
+
+
+def _schemas(text: ProgramText, head: OwnHead) -> dict[str, pa.Schema]:
+    """The schemas of what a head reads as it is written."""
+    known = dict(text.sources) | {plan.name: plan.arrow_schema for plan in text.plans()}
+    return {name: known[name] for name in head.rows.reads}
 
 
 def known_grids(

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from lftj.database.sql_answers import arrow_type
 from lftj.sql.translation.translated import Translated
 from spark_bridge.front_ends.select_rules import select_rules
-from spark_bridge.join import chosen_partitions
+from spark_bridge.join import When, check_when, chosen_partitions
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import by_place
 from spark_bridge.placing.schemas import spark_type
@@ -22,22 +22,24 @@ def join_sql(
     *,
     partitions: int | None = None,
     nulls: InputNulls = "keep",
+    when: When = "always",
 ) -> DataFrame:
     """The rows of a SELECT over the relations, as often as SQL has them; lazy.
 
     ``sql``: as DuckDB reads it; types and names of the columns are DuckDB's, too.  Rows count as often as a
     DataFrame has them.  ``nulls``: as SQL has NULL, unless ``"drop"`` leaves out rows with a NULL in a column
-    that the SELECT reads, or ``"refuse"`` raises at the first one.  ``partitions`` as for
-    :func:`~spark_bridge.join.join`.  With LIMIT, or where ORDER BY leaves it open, rows are in the order of
-    all columns: the answer depends on the data alone.
+    that the SELECT reads, or ``"refuse"`` raises at the first one.  ``partitions`` and ``when`` as for
+    :func:`~spark_bridge.join.join`; no row has to be made distinct first here.  With LIMIT, or where ORDER BY
+    leaves it open, rows are in the order of all columns: the answer depends on the data alone.
 
     Raises SqlError, UnsupportedSqlError for WITH RECURSIVE and what rules don't have, with the place, and
     what ``join`` raises; ImportError without DuckDB, which comes with ``lftj[sql]``.
     """
     check_nulls(nulls)
+    check_when(when)
     of = select_rules(sql, relations)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    found = select_frame(of, relations, n_partitions, nulls)
+    found = select_frame(of, relations, n_partitions, nulls, when)
     column, rows = by_place(found)
     if of.order or of.limit is not None or of.offset:
         rows = rows.orderBy(*_keys(of, column))

@@ -2,7 +2,8 @@
 
     one atom, columns and comparisons       Spark's select and filter
     one atom, any other expression          the rule over its rows, in ``mapInArrow``: no shuffle
-    several atoms, aggregates               a join by cells (:mod:`spark_bridge.join`)
+    several atoms, aggregates               a join by cells (:mod:`spark_bridge.join`); without a cycle, where
+                                            asked for, Spark's own (:mod:`spark_bridge.acyclic`)
     windows                                 the rows by ``PARTITION BY``, by Spark's shuffle; then the rule
     a row of aggregates over nothing        a left join with one row
 
@@ -34,9 +35,12 @@ from lftj.language.syntax import Atom, Call, Comparison, Rule, Variable, Wildcar
 from lftj.sql.translation.rules import Rule as SelectRule
 from lftj.sql.translation.translated import Translated
 from lftj.values.names import nearest_usable, usable_names
+from spark_bridge.acyclic.equal_meaning import OnlyCells
+from spark_bridge.acyclic.own_head import own_heads
+from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
 from spark_bridge.cells.row_rules import RowRules
 from spark_bridge.front_ends.row_conditions import condition
-from spark_bridge.join import head_frame
+from spark_bridge.join import When, head_frame
 from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
@@ -59,17 +63,23 @@ class Rows:
 
 
 def select_frame(
-    of: Translated, relations: Mapping[str, DataFrame], partitions: int, nulls: InputNulls
+    of: Translated, relations: Mapping[str, DataFrame], partitions: int, nulls: InputNulls, when: When
 ) -> DataFrame:
     """The rows of the SELECT's head.  Raises what ``join`` does."""
-    return _Stages(of, relations, partitions, nulls).head(of.head)
+    return _Stages(of, relations, partitions, nulls, when).head(of.head)
 
 
 class _Stages:
     def __init__(
-        self, of: Translated, relations: Mapping[str, DataFrame], partitions: int, nulls: InputNulls
+        self,
+        of: Translated,
+        relations: Mapping[str, DataFrame],
+        partitions: int,
+        nulls: InputNulls,
+        when: When,
     ) -> None:
         self._partitions = partitions
+        self._when = when
         self._session: SparkSession = next(iter(relations.values())).sparkSession
         self._rules: dict[str, list[SelectRule]] = {}
         for rule in of.rules:
@@ -150,7 +160,12 @@ class _Stages:
         atoms = list(atoms_of(parsed.body))
         for atom in atoms:
             self._rows_of(atom.relation)
-        if parsed.heads[0].aggregates:
+        aggregates = bool(parsed.heads[0].aggregates)
+        if self._when == "cyclic" and (aggregates or len(atoms) > 1):
+            own = self._by_own(rule.head, text, parsed)
+            if own is not None:
+                return Rows(self._or_default(own, rule.defaults), not aggregates)
+        if aggregates:
             found = self._joined(rule.head, terms, body, counts=_counts(parsed), bag=False)
             return Rows(self._or_default(found, rule.defaults), False)
         if len(atoms) > 1:
@@ -170,6 +185,22 @@ class _Stages:
     ) -> DataFrame:
         rules = RowRules(text, head, relation, arrow_schema(relation, frame), whole)
         return frame.mapInArrow(in_worker(rules.rows), spark_schema(rules.result()))
+
+    def _by_own(self, head: str, text: str, parsed: Rule) -> DataFrame | None:
+        """A head without a cycle, its rows as often as there are assignments; None: it is one for cells."""
+        frames = {atom.relation: self._known[atom.relation].frame for atom in atoms_of(parsed.body)}
+        program = ProgramText(
+            text, head, tuple((name, arrow_schema(name, of)) for name, of in frames.items())
+        )
+        self._check(program, head)
+        own = own_heads(program).get(head)
+        if own is None or not own.has_no_cycle:
+            return None
+        try:
+            refuse_only_cells(own, dict(program.relations), frames)
+        except OnlyCells:
+            return None
+        return own_frame(own, dict(program.relations), frames, "keep", None)
 
     def _joined(
         self, head: str, terms: Sequence[tuple[str, str]], body: str, *, counts: bool, bag: bool

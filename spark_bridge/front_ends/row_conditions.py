@@ -6,6 +6,7 @@ Floats are left out (NaN), and decimals and moments (scales, zones): a rule deci
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -44,4 +45,6 @@ def _side(of: object, columns: Mapping[str, tuple[Column, DataType]]) -> tuple[C
             return F.lit(of.value), StringType
         if isinstance(of.value, int) and not isinstance(of.value, bool) and -_MOST <= of.value < _MOST:
             return F.lit(of.value), IntegralType
+        if isinstance(of.value, date) and not isinstance(of.value, datetime):
+            return F.lit(of.value.isoformat()).cast("date"), DateType
     return None

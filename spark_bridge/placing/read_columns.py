@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType, StringType, StructField
+from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType, StringType, StructField
 
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
@@ -32,7 +32,14 @@ from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.event_time import TimeSettings, streams_of, time_columns
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls
-from spark_bridge.placing.schemas import arrow_schemas, column_names, plain, with_required, without_null
+from spark_bridge.placing.schemas import (
+    BINARY,
+    arrow_schemas,
+    column_names,
+    plain,
+    with_required,
+    without_null,
+)
 
 _PLAIN = 64
 _JSON = {
@@ -76,6 +83,14 @@ class ReadRelation:
             return frame
         of, placed = by_place(frame)
         return placed.select(*self.columns(of))
+
+    def each_once(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame of the relation, each row once."""
+        unread = self.unread if self.by_row else ()
+        if all(_told_apart(field.dataType) for field in unread):
+            # Texts of rows need not be made, where Spark tells the rows apart as these do.
+            return self.frame(frame.distinct() if self.by_row else self.frame(frame).distinct())
+        return self.frame(frame).distinct()
 
 
 @dataclass(frozen=True)
@@ -135,6 +150,10 @@ class ReadColumns:
     def frames(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """The relations, with what is not read replaced."""
         return {name: self.relations[name].frame(frame) for name, frame in relations.items()}
+
+    def each_once(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """The relations like :meth:`frames`, each row once."""
+        return {name: self.relations[name].each_once(frame) for name, frame in relations.items()}
 
 
 def read_program(
@@ -213,6 +232,13 @@ def _text(columns: Sequence[Column], fields: Sequence[StructField]) -> Column:
     ]
     text = F.to_json(F.struct(*parts), _JSON)
     return F.when(F.length(text) <= _PLAIN, text).otherwise(F.sha2(text, 256))
+
+
+def _told_apart(type_: DataType) -> bool:
+    """Whether Spark's DISTINCT tells values of a type apart as their texts do."""
+    if isinstance(plain(type_), StringType):
+        return isinstance(type_, StringType) and type_.collation == BINARY
+    return isinstance(type_, AtomicType)
 
 
 def _written(column: Column, type_: DataType) -> Column:

@@ -46,6 +46,7 @@ HOUSE = {
         explanation  join_sql  motifs
         select_stages
         stages  join
+        acyclic
         state  cells  front_ends
         placing
         """,

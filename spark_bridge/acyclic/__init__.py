@@ -1,0 +1,1 @@
+"""Bodies without a cycle, and how Spark's own operators join them."""

@@ -1,0 +1,134 @@
+"""oracle: rules beside the SQL that says the same, in Spark: by cells, and by Spark's own operators.
+
+Random rules over every type, NULLs and equal rows; ``make fuzz ONLY=spark`` plays more of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from random import Random
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lftj.errors import CartesianProductWarning, NoCycleWarning
+from spark_bridge import explain, join, join_sql
+from spark_bridge.join import When
+from support.spark_programs import draw_program, found_rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
+    pytest.mark.filterwarnings("ignore::lftj.errors.NoCycleWarning"),
+]
+
+EDGES = "SELECT * FROM VALUES (1, 2), (2, 3), (1, 3), (1, 3) t(src, dst)"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_oracle_rules_by_cells_and_by_spark(spark: SparkSession, seed: int) -> None:
+    drawn = draw_program(Random(seed))
+    frames = drawn.frames(spark)
+    expected = found_rows(spark.sql(drawn.sql))
+    types = []
+    for when in ("cyclic", "always"):
+        found = join(drawn.rule, frames, nulls="keep", partitions=2, when=when)
+        assert found_rows(found) == expected, drawn
+        types.append([(field.name, field.dataType) for field in found.schema])
+    assert types[0] == types[1]
+
+
+def test_explain_says_who_joins_and_why(spark: SparkSession) -> None:
+    edges = spark.sql(EDGES)
+    path = "n[a] = count() <- edge(a, b), edge(b, _)."
+    triangle = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
+    half = "h(a, c) <- edge(a, b), edge(b, d), c = d + 1."
+    said = {
+        (path, "cyclic"): "n(a, count), no cycle: by Spark's own operators",
+        (path, "always"): "no cycle: if it joins by foreign keys Spark's own plan will be quicker",
+        (half, "cyclic"): "no cycle, and by cells: values are computed",
+    }
+    for (rule, when), text in said.items():
+        shown = str(explain(rule, {"edge": edges}, partitions=2, when=when))  # type: ignore[arg-type]
+        assert text in shown, shown
+        assert ("sent:" in shown) == ("own operators" not in text)
+    shown = str(explain(triangle, {"edge": edges}, partitions=2, when="cyclic"))
+    assert "no cycle" not in shown and "2 cells" in shown
+
+
+def test_several_aggregates_are_one_query_of_spark(spark: SparkSession) -> None:
+    rule = "s(a, n: count(), t: sum(b), m: max(c)) <- edge(a, b), edge(b, c)."
+    shown = str(explain(rule, {"edge": spark.sql(EDGES)}, when="cyclic"))
+    assert shown.splitlines() == [
+        "s(a, n, t, m), no cycle: by Spark's own operators",
+        f"  {rule}",
+    ]
+
+
+def test_a_place_is_warned_once(spark: SparkSession) -> None:
+    edges = spark.sql(EDGES)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", NoCycleWarning)
+        warnings.simplefilter("ignore", CartesianProductWarning)
+        for _ in range(2):
+            join("h(a, c) <- edge(a, b), edge(b, c).", {"edge": edges}, partitions=2)
+        join("h(a, c) <- edge(a, b), edge(b, c).", {"edge": edges}, partitions=2, when="cyclic")
+        join("h(a, c) <- edge(a, b), edge(b, c), edge(c, a).", {"edge": edges}, partitions=2)
+        join("n[a] = count() <- edge(a, _).", {"edge": edges}, partitions=2)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert "'h' has no cycle" in str(caught[0].message) and 'when="cyclic"' in str(caught[0].message)
+
+
+@pytest.mark.parametrize("when", ["cyclic", "always"])
+def test_what_is_refused_raises_wherever_it_stands(spark: SparkSession, when: When) -> None:
+    """Also in rows that join nothing, and where Spark would leave the column or the row out."""
+    frames = {
+        "r": spark.sql("SELECT * FROM VALUES (1, 2.5D), (2, double('nan')) t(a, f)"),
+        "s": spark.sql("SELECT * FROM VALUES (1, 1), (NULL, 2), (1, NULL) t(a, b)"),
+    }
+    refused = "h(a, b) <- s(a, b), s(b, _)."
+    with pytest.raises(PySparkException, match=r"NullError: relation 's', column '[ab]': NULL"):
+        join(refused, frames, partitions=1, when=when).collect()
+    with pytest.raises(PySparkException, match=r"NanError: relation 'r.*', column 'f': NaN"):
+        join("h(a, f) <- r(a, f), s(a, _).", frames, nulls="drop", partitions=1, when=when).collect()
+    assert join(refused, frames, nulls="drop", partitions=1, when=when).collect() == [(1, 1)]
+
+
+def test_sums_beyond_64_bits_are_refused(spark: SparkSession) -> None:
+    frames = {"r": spark.sql("SELECT * FROM VALUES (1, 9223372036854775807L), (1, 1L), (2, -7L) t(a, v)")}
+    with pytest.raises(PySparkException, match="RangeError"):
+        join("t[a] = sum(v) <- r(a, v).", frames, when="cyclic").collect()
+    below = join("t[a] = sum(v) <- r(a, v), v < 5.", frames, when="cyclic").collect()
+    assert sorted(map(tuple, below)) == [(1, 1), (2, -7)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT g, count(*) AS n, sum(v) AS s, max(d) AS d FROM f JOIN dim ON f.d = dim.id GROUP BY g",
+        "SELECT f.v, g FROM f JOIN dim ON f.d = dim.id WHERE f.v > 1",
+        "SELECT DISTINCT g FROM f JOIN dim ON f.d = dim.id",
+        "SELECT count(*) AS n FROM f JOIN dim ON f.d = dim.id WHERE g = 'none'",
+        "SELECT d, count(*) AS n FROM f GROUP BY d",
+    ],
+)
+def test_oracle_sql_counts_rows_as_often_as_they_are_there(spark: SparkSession, sql: str) -> None:
+    frames = {
+        "f": spark.sql("SELECT * FROM VALUES (1, 2), (1, 2), (2, 5), (NULL, 7), (2, NULL), (9, 1) t(d, v)"),
+        "dim": spark.sql(
+            "SELECT * FROM VALUES (1, 'x'), (1, 'x'), (2, 'y'), (NULL, 'z'), (3, NULL) t(id, g)"
+        ),
+    }
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    own = join_sql(sql, frames, when="cyclic")
+    assert "mapinarrow" not in own._jdf.queryExecution().toString().lower()
+    assert found_rows(own) == found_rows(spark.sql(sql))
+
+
+def test_what_when_can_be(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="when is 'never'; it can be 'always' or 'cyclic'"):
+        join("h(a) <- edge(a, _).", {"edge": spark.sql(EDGES)}, when="never")  # type: ignore[arg-type]

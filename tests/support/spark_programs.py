@@ -1,0 +1,237 @@
+"""Random rules beside the SQL that says the same, over relations of every type that Spark and rules share.
+
+Data are dense: of each type a few values, a NULL now and then, equal rows; so about three of four programs
+give twenty rows or more.  Heads have the rows of :attr:`SparkProgram.sql`, each once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+MOMENTS = (
+    "2026-03-29 02:30:00",
+    "2026-01-01 00:00:00.000001",
+    "1969-12-31 23:59:59",
+    "2026-10-25 02:30:00",
+    "2026-10-25 02:30:00.5",
+    "2000-02-29 12:00:00",
+)
+SMALL = ("0", "1", "2", "3", "4", "5", "6", "-2")
+VALUES = {
+    "bigint": (*SMALL, "-9223372036854775807"),
+    "int": (*SMALL, "2147483647"),
+    "smallint": SMALL,
+    "tinyint": SMALL,
+    "string": ("", "a", "b", "\u00e4", "ab", "ba", "A", "c"),
+    "date": ("2026-01-31", "1970-01-01", "1583-01-01", "2026-02-01", "2026-02-02", "2026-02-03"),
+    "decimal(9,2)": ("0.00", "1.50", "-2.25", "3.00", "4.01", "9999999.99"),
+    "decimal(38,0)": (*SMALL, "99999999999999999999999999999999999999"),
+    "boolean": ("true", "false"),
+    "binary": ("", "a", "bc", "cb", "d", "e"),
+    "timestamp": MOMENTS,
+    "timestamp_ntz": MOMENTS,
+    "interval day to second": ("0 00:00:01", "-1 00:00:00", "2 03:04:05.000006", "0 00:00:00", "3 00:00:00"),
+    "float": ("0.0", "-0.0", "1.5", "2.5", "-3.25"),
+    "double": ("0.0", "-0.0", "0.1", "1e300", "2.5"),
+}
+"""Of each type, as text that Spark casts to it."""
+
+ORDERED = ("bigint", "int", "smallint", "tinyint", "string", "date")
+"""Types of which rules and SQL write literals alike, but for texts' quotes."""
+
+SUMMED = ("bigint", "int", "smallint", "tinyint", "decimal(9,2)")
+JOINED = tuple(type_ for type_ in VALUES if type_ not in ("float", "double"))
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class SparkProgram:
+    """``columns``: the types of each relation's.  ``condition``, ``shown``: to be asked of the head."""
+
+    columns: dict[str, tuple[str, ...]]
+    rows: dict[str, tuple[Row, ...]]
+    rule: str
+    sql: str
+    condition: str
+    shown: tuple[str, ...]
+
+    def frames(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """The relations, and views of them under their names."""
+        found = {name: frame_of(spark, types, self.rows[name]) for name, types in self.columns.items()}
+        for name, frame in found.items():
+            frame.createOrReplaceTempView(name)
+        return found
+
+
+def frame_of(
+    spark: SparkSession, types: tuple[str, ...], rows: tuple[Row, ...], weights: tuple[int, ...] | None = None
+) -> DataFrame:
+    """Rows as text, cast to the types of the columns ``c0``, ``c1`` and so on."""
+    names = [f"c{place}" for place in range(len(types))]
+    arrays: list[Any] = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(types))]
+    casts = [f"CAST({name} AS {type_}) AS {name}" for name, type_ in zip(names, types, strict=True)]
+    if weights is not None:
+        arrays.append(pa.array(weights, pa.int64()))
+        names, casts = [*names, "weight"], [*casts, "weight"]
+    return spark.createDataFrame(pa.table(arrays, names)).selectExpr(*casts)
+
+
+def found_rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    """The rows with how often each is there."""
+    return Counter(
+        tuple(bytes(value) if isinstance(value, bytearray) else value for value in row)
+        for row in frame.collect()
+    )
+
+
+def drawn_rows(random: Random, types: tuple[str, ...], most: int) -> tuple[Row, ...]:
+    """Rows, some of them equal, each value NULL once in eight."""
+    return tuple(
+        tuple(None if random.random() < 0.125 else random.choice(VALUES[type_]) for type_ in types)
+        for _ in range(random.randint(most // 2, most))
+    )
+
+
+def draw_program(random: Random, *, most_rows: int = 120) -> SparkProgram:
+    """A program of one rule."""
+    return _Drawing(random, most_rows).program()
+
+
+class _Drawing:
+    def __init__(self, random: Random, most_rows: int) -> None:
+        self._random, self._most_rows = random, most_rows
+        some = random.sample([type_ for type_ in JOINED if type_ != "boolean"], 2)
+        self._columns = {
+            name: tuple(
+                random.choice((*some, random.choice(tuple(VALUES)))) for _ in range(random.randint(2, 3))
+            )
+            for name in ("r", "s", "t")
+        }
+        self._rows = {name: drawn_rows(random, types, most_rows) for name, types in self._columns.items()}
+        self._types: dict[str, str] = {}
+        self._sql: dict[str, str] = {}
+        self._literals: list[str] = []
+        self._tables: list[str] = []
+        self._where: list[str] = []
+
+    def program(self) -> SparkProgram:
+        for _ in range(self._random.choice((1, 2, 2, 2, 3, 3))):
+            self._atom()
+        if not self._types:
+            return _Drawing(self._random, self._most_rows).program()
+        if self._random.random() < 0.15:
+            self._negation()
+        if self._random.random() < 0.2:
+            self._comparison()
+        head, shown, sql = self._head()
+        names = {name for name in self._columns if f"{name}(" in " ".join(self._literals)}
+        condition = self._condition(shown)
+        return SparkProgram(
+            {name: types for name, types in self._columns.items() if name in names},
+            {name: rows for name, rows in self._rows.items() if name in names},
+            f"{head} <- {', '.join(self._literals)}.",
+            sql,
+            condition,
+            tuple(self._random.sample(shown, self._random.randint(1, len(shown)))),
+        )
+
+    def _atom(self) -> None:
+        name, table = self._random.choice("rst"), f"t{len(self._tables)}"
+        terms = []
+        for place, type_ in enumerate(self._columns[name]):
+            column = f"{table}.c{place}"
+            known = [variable for variable, of in self._types.items() if of == type_ and type_ in JOINED]
+            choice = self._random.random()
+            if known and choice < 0.4:
+                variable = self._random.choice(known)
+                safe = self._random.random() < 0.25
+                terms.append(f"<=> {variable}" if safe else variable)
+                self._where.append(f"{self._sql[variable]} {'<=>' if safe else '='} {column}")
+            elif choice < 0.9 or not self._types:
+                variable = f"v{len(self._types)}"
+                self._types[variable], self._sql[variable] = type_, column
+                terms.append(variable)
+            elif type_ in ORDERED and choice < 0.91:
+                rule, sql = self._literal(type_)
+                terms.append(rule)
+                self._where.append(f"{column} = {sql}")
+            else:
+                terms.append("_")
+        self._literals.append(f"{name}({', '.join(terms)})")
+        self._tables.append(f"(SELECT DISTINCT * FROM {name}) {table}")
+
+    def _negation(self) -> None:
+        name = self._random.choice("rst")
+        terms, where, tests = [], [], []
+        for place, type_ in enumerate(self._columns[name]):
+            known = [variable for variable, of in self._types.items() if of == type_ and type_ in JOINED]
+            if not known or self._random.random() < 0.3:
+                terms.append("_")
+                continue
+            variable, safe = self._random.choice(known), self._random.random() < 0.5
+            terms.append(f"<=> {variable}" if safe else variable)
+            where.append(f"n.c{place} {'<=>' if safe else '='} {self._sql[variable]}")
+            if not safe:
+                tests.append(f"{self._sql[variable]} IS NOT NULL")
+        if where:
+            self._literals.append(f"!{name}({', '.join(terms)})")
+            self._where += [*tests, f"NOT EXISTS (SELECT 1 FROM {name} n WHERE {' AND '.join(where)})"]
+
+    def _comparison(self) -> None:
+        known = [variable for variable, of in self._types.items() if of in ORDERED]
+        if known:
+            variable, operator = self._random.choice(known), self._random.choice(("<", ">=", "!=", "="))
+            rule, sql = self._literal(self._types[variable])
+            self._literals.append(f"{variable} {operator} {rule}")
+            self._where.append(f"{self._sql[variable]} {operator} {sql}")
+
+    def _literal(self, type_: str) -> tuple[str, str]:
+        """In a rule and in SQL."""
+        text = self._random.choice(VALUES[type_][:3])
+        if type_ == "string":
+            return f'"{text}"', f"'{text}'"
+        return (text, f"DATE'{text}'") if type_ == "date" else (text, text)
+
+    def _head(self) -> tuple[str, list[str], str]:
+        names = list(self._types)
+        keys = self._random.sample(names, min(len(names), self._random.choice((0, 3, 3, 3, 4, 4, 4, 4))))
+        source = f"FROM {', '.join(self._tables)}" + self._conditions()
+        if self._random.random() < 0.6:
+            keys = keys or names[:1]
+            columns = ", ".join(f"{self._sql[name]} AS {name}" for name in keys)
+            return f"h({', '.join(keys)})", keys, f"SELECT DISTINCT {columns} {source}"
+        calls: list[tuple[str, str]] = [("count()", "count(*)")]
+        for name in names:
+            functions = ("min", "max") if self._types[name] not in ("boolean", "float", "double") else ()
+            if self._types[name] in SUMMED and "-9223372036854775807" not in VALUES[self._types[name]]:
+                functions = (*functions, "sum")
+            calls += [(f"{function}({name})", f"{function}({self._sql[name]})") for function in functions]
+        chosen = self._random.sample(calls, min(len(calls), self._random.choice((1, 1, 2, 3))))
+        shown = [*keys, *(f"x{place}" for place in range(len(chosen)))]
+        group = ", ".join(self._sql[name] for name in keys)
+        columns = [f"{self._sql[name]} AS {name}" for name in keys]
+        columns += [f"{sql} AS x{place}" for place, (_, sql) in enumerate(chosen)]
+        terms = [*keys, *(f"x{place}: {rule}" for place, (rule, _) in enumerate(chosen))]
+        grouped = f" GROUP BY {group}" if keys else ""
+        return (
+            f"h({', '.join(terms)})",
+            shown,
+            f"SELECT {', '.join(columns)} {source}{grouped} HAVING count(*) > 0",
+        )
+
+    def _conditions(self) -> str:
+        return f" WHERE {' AND '.join(self._where)}" if self._where else ""
+
+    def _condition(self, shown: list[str]) -> str:
+        column = self._random.choice(shown)
+        type_ = self._types.get(column, "")
+        if type_ in ORDERED and self._random.random() < 0.8:
+            return f"{column} {self._random.choice(('<', '>=', '<>', '='))} {self._literal(type_)[1]}"
+        return f"{column} IS {self._random.choice(('', 'NOT '))}NULL"
