@@ -22,12 +22,12 @@ from pyspark.sql import DataFrame
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.values.shown_text import ShownText, counted
 from lftj.values.streams import span_text
-from spark_bridge.join import BY_OWN, When, check_when, chosen_partitions, head_frames, known_grids
+from spark_bridge.join import BY_OWN, Joining, When, check_when, checked_asked, known_grids
+from spark_bridge.narrowing.narrowed_rules import Condition
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.placing import InputNulls
-from spark_bridge.placing.read_columns import read_program
 
 
 def explain(
@@ -39,6 +39,8 @@ def explain(
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
     when: When = "always",
+    where: Condition | Sequence[Condition] = (),
+    columns: Sequence[str] | None = None,
 ) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 
@@ -46,11 +48,12 @@ def explain(
     read the joins; nothing else.  Raises as ``join`` does.
     """
     check_when(when)
-    text, read, columns = read_program(rule, head, relations, nulls)
-    plans = text.plans()
-    n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    once = columns.each_once(relations) if when == "cyclic" else None
-    frames, choices = head_frames(text, read, n_partitions, shares, nulls, once)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when)
+    joining, asked = whole.narrowed(checked_asked(where, columns, None))
+    text, frames = joining.heads()
+    plans, n_partitions = text.plans(), joining.n_partitions
+    choices = joining.choices()
+    read = {name: frames[name] for name, _ in text.relations}
     known = [known_grids(text, number, read, n_partitions, shares) for number in range(len(plans))]
     grids: list[HeadGrids | None] = []
     for number, found in enumerate(known):
@@ -59,7 +62,8 @@ def explain(
         else:
             grids.append(sampled_grids(frames, text, number, n_partitions) if found is None else found)
     small = [found is not None and shares is None for found in known]
-    return explained(plans, grids, small, choices=choices)
+    said = [*asked.pushed, *(f"asked of the rows: {condition}" for condition in asked.behind)]
+    return ShownText("\n".join([*said, explained(plans, grids, small, choices=choices)]))
 
 
 def explained(

@@ -8,29 +8,34 @@ before an action, and Classic and Connect run the same.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
-from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, OrderError
+from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, OrderError, SourceError
+from lftj.language.diagnostics import suggestion
 from lftj.language.several_aggregates import shown_name
 from spark_bridge.acyclic.equal_meaning import OnlyCells
 from spark_bridge.acyclic.own_head import OwnHead, own_heads
 from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
 from spark_bridge.cells.cell_search import CellSearch
 from spark_bridge.cells.combining import Combining
+from spark_bridge.narrowing.fewer import at_most
+from spark_bridge.narrowing.narrowed_rules import Asked, Condition, Narrowed, narrowed
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.known_sizes import small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import InputNulls, Placer, check_nulls
-from spark_bridge.placing.read_columns import read_program
+from spark_bridge.placing.read_columns import ReadColumns, read_program
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
@@ -55,6 +60,9 @@ def join(
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
     when: When = "always",
+    where: Condition | Sequence[Condition] = (),
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
 ) -> DataFrame:
     """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
 
@@ -70,22 +78,101 @@ def join(
     where these give the same rows, which is quicker for joins by foreign keys; NULL that is refused and NaN
     are Spark's errors then, with our text.  Without it NoCycleWarning says so, once for each place of a call.
 
+    ``where``: conditions of the head's columns, as ``DataFrame.where`` takes them; rows of relations that
+    don't meet one, where it is about columns of one relation, are not sent, nor looked at for NULL.
+    ``columns``: those of the head that are wanted, their rows each once.  ``limit``: so many rows, whichever
+    they are, behind which tasks search no further.  What is done with the DataFrame afterwards Spark does
+    with the join's rows.
+
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
     NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
     PythonException, whose text has ours.
     """
     check_nulls(nulls)
     check_when(when)
-    text, read, columns = read_program(rule, head, relations, nulls)
-    for warning in (found for plan in text.plans() for rule in plan.rules for found in rule.products()):
+    asked = checked_asked(where, columns, limit)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when)
+    rules = (one for plan in whole.read()[0].plans() for one in plan.rules)
+    for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
-    n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    once = columns.each_once(relations) if when == "cyclic" else None
-    frames, choices = head_frames(text, read, n_partitions, shares, nulls, once)
-    quicker = [name for name, choice in choices.items() if choice == OWN_IS_QUICKER]
+    frame = whole.frame(asked)
+    quicker = [name for name, choice in whole.choices().items() if choice == OWN_IS_QUICKER]
     if quicker:
         warnings.warn(f"{quicker[-1]!r} has {OWN_IS_QUICKER}\n  {rule.strip()}", NoCycleWarning, stacklevel=2)
-    return frames[text.plans()[-1].name]
+    return frame
+
+
+def checked_asked(
+    where: Condition | Sequence[Condition], columns: Sequence[str] | None, limit: int | None
+) -> Asked:
+    """What is asked of a join.  Raises SourceError for no columns, or one twice, and LimitError."""
+    conditions = (where,) if isinstance(where, str | Column) else tuple(where)
+    if columns is not None and (isinstance(columns, str) or not columns or len(set(columns)) < len(columns)):
+        raise SourceError(f"columns is {columns!r}; it names columns of the head, at least one, each once")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise LimitError(f"limit is {limit!r}; it is a whole number from 0")
+    return Asked(conditions, None if columns is None else tuple(columns), limit)
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A program over relations, with the arguments of :func:`join`."""
+
+    rule: str
+    relations: Mapping[str, DataFrame]
+    head: str | None
+    partitions: int | None
+    shares: Mapping[str, int] | None
+    nulls: InputNulls
+    when: When
+
+    def read(self) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+        """The program, and the relations as it reads them; raises as ``read_program`` does."""
+        return read_program(self.rule, self.head, self.relations, self.nulls)
+
+    @property
+    def n_partitions(self) -> int:
+        return chosen_partitions(next(iter(self.relations.values())).sparkSession, self.partitions)
+
+    def narrowed(self, asked: Asked) -> tuple[Joining, Narrowed]:
+        """The joining of the program for what is asked.  Raises SourceError for a column that is none."""
+        text, _, _ = self.read()
+        plan = text.plans()[-1]
+        schema = spark_schema(plan.arrow_schema)
+        for name in asked.columns or ():
+            if name not in schema.names:
+                message = f"columns= names {name!r}{suggestion(name, schema.names)}: {plan.name!r} has none"
+                raise SourceError(message)
+        wanted = schema.names if asked.columns is None else asked.columns
+        if not asked.where and set(wanted) == set(schema.names):
+            return self, Narrowed(self.rule, plan.name, self.relations, (), ())
+        found = narrowed(self.rule, plan.name, schema, self.relations, asked.where, wanted)
+        return replace(self, rule=found.rule, head=found.head, relations=found.relations), found
+
+    def heads(self, most: int | None = None) -> tuple[ProgramText, dict[str, DataFrame]]:
+        """The program, its relations and heads; ``most``: of the result's rows that a task gives."""
+        text, read, columns = self.read()
+        once = columns.each_once(self.relations) if self.when == "cyclic" else None
+        return text, head_frames(text, read, self.n_partitions, self.shares, self.nulls, once, most)
+
+    def frame(self, asked: Asked) -> DataFrame:
+        """The rows that are asked for."""
+        joining, found = self.narrowed(asked)
+        plan = joining.read()[0].plans()[-1]
+        names = [column.name for column in plan.schema.columns]
+        shown = names if asked.columns is None else list(asked.columns)
+        projected = len(names) > len(shown)  # the rows of what is left may be equal
+        text, frames = joining.heads(None if found.behind or projected else asked.most)
+        frame = functools.reduce(DataFrame.where, found.behind, frames[text.plans()[-1].name])
+        if shown != names:
+            frame = frame.select(*(f"`{name}`" for name in shown))
+        frame = frame.distinct() if projected else frame
+        return frame if asked.most is None else frame.limit(asked.most)
+
+    def choices(self) -> dict[str, str]:
+        """By head without a cycle, what is to be said of that."""
+        text, read, _ = self.read()
+        return cycle_choices(text, read, self.when == "cyclic")
 
 
 def check_when(when: str) -> None:
@@ -101,37 +188,43 @@ def head_frames(
     shares: Mapping[str, int] | None,
     nulls: InputNulls,
     once: Mapping[str, DataFrame] | None = None,
-) -> tuple[dict[str, DataFrame], dict[str, str]]:
+    most: int | None = None,
+) -> dict[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them.
 
-    ``once``: the relations with each row once, where heads without a cycle are to be Spark's.  Beside the
-    frames, by head without a cycle, what is to be said of that.
+    ``once``: the relations with each row once, where heads without a cycle are to be Spark's.
+    ``most``: of the result's rows that a task gives.
     """
-    frames, choices = dict(relations), {}
-    own = {name: head for name, head in own_heads(text).items() if head.has_no_cycle}
-    for number, plan in enumerate(text.plans()):
-        name = shown_name(plan.name)
-        if name in own and name not in choices:
-            choices[name] = _choice(own[name], text, frames, once is not None)
-        if choices.get(name) == BY_OWN:
-            if name == plan.name:
-                schemas = _schemas(text, own[name])
-                frames[name] = own_frame(own[name], schemas, frames, nulls, {**frames, **(once or {})})
-        else:
+    frames = dict(relations)
+    choices = cycle_choices(text, relations, once is not None)
+    plans, own = text.plans(), own_heads(text)
+    for number, plan in enumerate(plans):
+        wanted = most if plan is plans[-1] else None
+        if choices.get(shown_name(plan.name)) != BY_OWN:
             given = known_grids(text, number, relations, partitions, shares)
-            frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls)
-    return frames, choices
+            frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls, wanted)
+        elif plan.name in own:
+            head = own[plan.name]
+            schemas = _schemas(text, head)
+            frames[plan.name] = own_frame(head, schemas, frames, nulls, {**frames, **(once or {})})
+    return frames
 
 
-def _choice(head: OwnHead, text: ProgramText, frames: Mapping[str, DataFrame], wanted: bool) -> str:
-    """What is to be said of a head without a cycle."""
-    try:
-        refuse_only_cells(head, _schemas(text, head), frames)
-    except OnlyCells as reason:
-        return f"no cycle, and by cells: {reason}"
-    if wanted:
-        return BY_OWN
-    return OWN_IS_QUICKER if head.joins else "no cycle, and no join"
+def cycle_choices(text: ProgramText, relations: Mapping[str, DataFrame], by_own: bool) -> dict[str, str]:
+    """By head without a cycle, what is to be said of that.  ``by_own``: Spark's own operators are wanted."""
+    types = {name: frame.schema for name, frame in relations.items()}
+    types |= {plan.name: spark_schema(plan.arrow_schema) for plan in text.plans()}
+    found = {}
+    for name, head in own_heads(text).items():
+        if head.has_no_cycle:
+            try:
+                refuse_only_cells(head, _schemas(text, head), types)
+            except OnlyCells as reason:
+                found[name] = f"no cycle, and by cells: {reason}"
+            else:
+                alone = OWN_IS_QUICKER if head.joins else "no cycle, and no join"
+                found[name] = BY_OWN if by_own else alone
+    return found
 
 
 def _schemas(text: ProgramText, head: OwnHead) -> dict[str, pa.Schema]:
@@ -162,8 +255,12 @@ def head_frame(
     partitions: int,
     given: HeadGrids | None,
     nulls: InputNulls,
+    most: int | None = None,
 ) -> DataFrame:
-    """A head over the relations and heads that it reads; without ``given`` grids by a sample of these."""
+    """A head over the relations and heads that it reads; without ``given`` grids by a sample of these.
+
+    ``most``: rows that a task gives, of None all.
+    """
     schemas = text.schemas(head)
     tagged = TaggedInput.of(frames, list(schemas.items()))
     combining = plan.combined_in(partitions)
@@ -176,9 +273,9 @@ def head_frame(
     placed = packets.repartitionById(partitions, "pid")
     schema = spark_schema(plan.arrow_schema)
     if not plan.crosses:
-        return placed.mapInArrow(in_worker(search.rows), schema)
+        return placed.mapInArrow(in_worker(at_most(most, search.rows)), schema)
     contributed = placed.mapInArrow(in_worker(search.packets), SPARK_SCHEMA)
-    combined = in_worker(Combining(text, head).rows)
+    combined = in_worker(at_most(most, Combining(text, head).rows))
     return contributed.repartitionById(combining, "pid").mapInArrow(combined, schema)
 
 

@@ -197,7 +197,8 @@ class _Stages:
         if own is None or not own.has_no_cycle:
             return None
         try:
-            refuse_only_cells(own, dict(program.relations), frames)
+            given = {name: frame.schema for name, frame in frames.items()}
+            refuse_only_cells(own, dict(program.relations), given)
         except OnlyCells:
             return None
         return own_frame(own, dict(program.relations), frames, "keep", None)

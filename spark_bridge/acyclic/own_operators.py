@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from lftj.language.body import Body
 from lftj.language.syntax import Aggregate, Atom, Constant, Variable
@@ -38,15 +38,14 @@ Schemas = Mapping[str, pa.Schema]
 Frames = Mapping[str, DataFrame]
 
 
-def refuse_only_cells(head: OwnHead, schemas: Schemas, frames: Frames) -> None:
+def refuse_only_cells(head: OwnHead, schemas: Schemas, given: Mapping[str, StructType]) -> None:
     """Raise OnlyCells for a head that Spark's operators may give otherwise.
 
-    ``schemas``: of the relations and heads that it reads, NOT NULL where there is to be none.
+    ``schemas``: of the relations and heads that it reads, NOT NULL where there is to be none; ``given``: as
+    Spark has them.
     """
     types = {
-        name: [
-            (field.type, plain(of.dataType)) for field, of in zip(schema, frames[name].schema, strict=True)
-        ]
+        name: [(field.type, plain(of.dataType)) for field, of in zip(schema, given[name], strict=True)]
         for name, schema in schemas.items()
     }
     refuse_other_meaning(head, types)

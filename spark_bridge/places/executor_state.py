@@ -299,7 +299,7 @@ class ExecutorState(StatePlace):
         relations = {**relations, **{each.name: relations[each.stream] for each in self._text.recents}}
         if shares is not None:
             return [checked_grids(plans, plan, shares, partitions) for plan in plans]
-        frames, _ = head_frames(self._text, relations, partitions, None, self._nulls)
+        frames = head_frames(self._text, relations, partitions, None, self._nulls)
         return [sampled_grids(frames, self._text, head, partitions) for head in range(len(plans))]
 
     def _make_version(

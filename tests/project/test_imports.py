@@ -46,7 +46,7 @@ HOUSE = {
         explanation  join_sql  motifs
         select_stages
         stages  join
-        acyclic
+        acyclic  narrowing
         state  cells  front_ends
         placing
         """,
