@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lftj.errors import SourceError
 from lftj.language.diagnostics import suggestion
-from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, rule_of_motif
+from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, MotifName, rule_of_motif
 from spark_bridge.join import join
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import names_of
+
+_READ = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?<![\w.`])(\w+)\.(`[^`]+`|\w+)""")
+"""A text, or a column of a name."""
 
 
 def motifs(
@@ -20,6 +24,8 @@ def motifs(
     vertices: DataFrame,
     edges: DataFrame,
     *,
+    where: str | Sequence[str] = (),
+    columns: Sequence[str] | None = None,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
@@ -28,30 +34,89 @@ def motifs(
 
     As ``GraphFrame(vertices, edges).find(pattern)`` has them: a column for each name, in the order of the
     pattern, with the row of the vertex or edge as a struct.  ``vertices`` have a column ``id``, ``edges``
-    ``src`` and ``dst``; both are sets of rows, so that each place is found once.  The other arguments are
-    those of :func:`~spark_bridge.join.join`.
+    ``src`` and ``dst``; both are sets of rows, so that each place is found once.  Beside ``->`` there are
+    ``<-``, ``-[e]-`` either way, ``<-[]->`` each way, and paths ``-[*2]->``, ``-[*1..3]->``, whose edges and
+    vertices between have no names: a place is found once, however many paths there are.
+
+    ``where``: conditions in SQL of the names' columns, ``a.age > 30`` or ``a.age > b.age``; what is about
+    one vertex or edge leaves out its rows before anything is sent.  ``columns``: what of the names is shown,
+    ``a`` or ``a.name``; the structs have these fields alone.  Places are told apart by the vertices and edges
+    that have names, by these columns and by those in conditions.  The other arguments are those of
+    :func:`~spark_bridge.join.join`.
 
     Raises RuleSyntaxError for what is no motif, UnboundVariableError for a vertex that only steps that are
-    not there have, SourceError for DataFrames without these columns, and what ``join`` raises.
+    not there have, SourceError for DataFrames without these columns and for names and columns that are not
+    there, and what ``join`` raises.
     """
-    columns = []
+    known: list[list[str]] = []
     for name, frame, needed in (("vertices", vertices, (ID,)), ("edges", edges, (SOURCE, TARGET))):
-        columns.append(names_of(name, frame))
+        known.append(names_of(name, frame))
         for column in needed:
-            if column not in columns[-1]:
-                raise SourceError(f"{name} have no column {column!r}{suggestion(column, columns[-1])}")
-    rule = rule_of_motif(pattern, *columns)
+            if column not in known[-1]:
+                raise SourceError(f"{name} have no column {column!r}{suggestion(column, known[-1])}")
+    rule = rule_of_motif(pattern, known[0], known[1])
+    conditions = [where] if isinstance(where, str) else list(where)
+    names = {each.name: each for each in rule.names}
+    shown = {name: list(each.columns) for name, each in names.items()}
+    if columns is not None:
+        shown = _shown(columns, names)
+        wanted = {name: set(of) for name, of in shown.items()}
+        for read in _READ.finditer(" ; ".join(conditions)):
+            if read[1] in names:
+                wanted.setdefault(read[1], set()).add(read[2].strip("`"))
+        rule = rule_of_motif(pattern, known[0], known[1], wanted)
+        names = {each.name: each for each in rule.names}
     relations = {"vertex": vertices, "edge": edges}
-    read = {name: frame for name, frame in relations.items() if f"{name}(" in rule.text}
-    joined = join(rule.text, read, partitions=partitions, shares=shares, nulls=nulls)
+    read_frames = {name: frame for name, frame in relations.items() if f"{name}(" in rule.text}
+    joined = join(
+        rule.text,
+        read_frames,
+        partitions=partitions,
+        shares=shares,
+        nulls=nulls,
+        where=[_of_variables(condition, names) for condition in conditions],
+    )
     return joined.select(
         *[
-            F.struct(
-                *[
-                    F.col(variable).alias(column)
-                    for column, variable in zip(each.columns, each.variables, strict=True)
-                ]
-            ).alias(each.name)
-            for each in rule.names
+            F.struct(*[F.col(each.variable(column)).alias(column) for column in shown[name]]).alias(name)
+            for name, each in names.items()
+            if name in shown
         ]
     )
+
+
+def _shown(columns: Sequence[str], names: Mapping[str, MotifName]) -> dict[str, list[str]]:
+    """By name the columns that are asked for, in the order of its row.  Raises SourceError."""
+    asked: dict[str, set[str]] = {}
+    if isinstance(columns, str) or not columns:
+        raise SourceError(f"columns is {columns!r}; it lists names of the motif and their columns: a, b.name")
+    for text in columns:
+        name, _, column = text.partition(".")
+        asked.setdefault(name, set()).update(
+            [_column(names, name, column)] if column else _of(names, name).columns
+        )
+    return {name: [one for one in names[name].columns if one in of] for name, of in asked.items()}
+
+
+def _of(names: Mapping[str, MotifName], name: str) -> MotifName:
+    if name not in names:
+        raise SourceError(f"the motif has no name {name!r}{suggestion(name, list(names))}")
+    return names[name]
+
+
+def _column(names: Mapping[str, MotifName], name: str, column: str) -> str:
+    of = _of(names, name).columns
+    if column not in of:
+        raise SourceError(f"{name!r} has no column {column!r}{suggestion(column, list(of))}")
+    return column
+
+
+def _of_variables(condition: str, names: Mapping[str, MotifName]) -> str:
+    """A condition of names' columns as one of the rule's variables."""
+
+    def variable(read: re.Match[str]) -> str:
+        if read[1] is None:
+            return read[0]
+        return names[read[1]].variable(_column(names, _of(names, read[1]).name, read[2].strip("`")))
+
+    return _READ.sub(variable, condition)

@@ -75,7 +75,7 @@ def test_a_motif_is_where_one_sees_it(pattern: str, steps: list[Any], names: lis
 @pytest.mark.parametrize(
     ("pattern", "error", "named"),
     [
-        ("(a)-[e]-(b)", errors.RuleSyntaxError, "a step is"),
+        ("(a)=[e]=(b)", errors.RuleSyntaxError, "a step is"),
         ("", errors.RuleSyntaxError, "a step is"),
         ("(a)-[e]->(b); (b)-[e]->(c)", errors.RuleSyntaxError, "'e' stands twice"),
         ("(a)-[a]->(b)", errors.RuleSyntaxError, "'a' stands twice"),
@@ -89,3 +89,73 @@ def test_what_is_no_motif_is_refused(pattern: str, error: type[Exception], named
     with pytest.raises(error) as caught:
         rule_of_motif(pattern, ["id"], ["src", "dst"])
     assert named in str(caught.value)
+
+
+def walks(length: int) -> set[tuple[int, int]]:
+    """The ends of walks of so many edges."""
+    found = {(row[0], row[1]) for row in EDGES}
+    for _ in range(length - 1):
+        found = {(a, row[1]) for a, b in found for row in EDGES if row[0] == b}
+    return found
+
+
+def reversed_(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    return {(b, a) for a, b in pairs}
+
+
+ONE = walks(1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("(a)<-[]-(b)", reversed_(ONE)),
+        ("(a)<-[]->(b)", ONE & reversed_(ONE)),
+        ("(a)-[]-(b)", ONE | reversed_(ONE)),
+        ("(a)-[*2]->(b)", walks(2)),
+        ("(a)<-[*3]-(b)", reversed_(walks(3))),
+        ("(a)-[*1..3]->(b)", ONE | walks(2) | walks(3)),
+        ("(a)-[*2..3]-(b)", walks(2) | walks(3) | reversed_(walks(2)) | reversed_(walks(3))),
+        ("(a)<-[*2]->(b)", walks(2) & reversed_(walks(2))),
+        ("(a)-[*2]->(b); !(a)-[]-(b)", walks(2) - ONE - reversed_(ONE)),
+        ("(a)-[]->(b); !(a)<-[]-(b)", ONE - reversed_(ONE)),
+    ],
+)
+def test_oracle_directions_and_paths(pattern: str, expected: set[tuple[int, int]]) -> None:
+    known = {vertex for vertex, _ in VERTICES}
+    found = {(row[0], row[2]) for row in found_by(pattern)}
+    assert found == {(a, b) for a, b in expected if {a, b} <= known}
+
+
+def test_a_named_edge_either_way_has_its_row() -> None:
+    found = {(row[0], row[2:5], row[5]) for row in found_by("(a)-[e]-(b)")}
+    known = {vertex for vertex, _ in VERTICES}
+    expected = {(a, row, b) for row in EDGES for a, b in (row[:2], row[1::-1]) if {a, b} <= known}
+    assert found == expected
+
+
+def found_by(pattern: str) -> list[tuple[Any, ...]]:
+    database = lftj.Database()
+    database.load("vertex", VERTICES, columns=["id", "name"])
+    database.load("edge", EDGES, columns=["src", "dst", "day"])
+    rule = rule_of_motif(pattern, ["id", "name"], ["src", "dst", "day"])
+    rows = [tuple(row.values()) for row in database.query(rule.text).to_pylist()]
+    assert len(set(rows)) == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(a)-[*0]->(b)", "1 to 16 edges"),
+        ("(a)-[*3..2]->(b)", "1 to 16 edges"),
+        ("(a)-[*1..17]->(b)", "1 to 16 edges"),
+        ("(a)-[e*2]->(b)", "leave 'e' out"),
+        ("(a)<-[e]->(b)", "leave 'e' out"),
+        ("(a); (b); !(a)-[*2]->(b)", "one edge"),
+        ("(a); (b); !(a)<-[]->(b)", "say which edge"),
+    ],
+)
+def test_directions_and_paths_that_are_none(pattern: str, text: str) -> None:
+    with pytest.raises(errors.RuleSyntaxError, match=text):
+        rule_of_motif(pattern, ["id"], ["src", "dst"])

@@ -255,6 +255,35 @@ def test_a_motif_has_the_rows_of_its_vertices_and_edges(
     assert rows(flat) == rows(expected) != []
 
 
+def test_a_motif_has_the_rows_and_columns_that_are_asked_for(
+    spark: SparkSession, frames: dict[str, DataFrame]
+) -> None:
+    found = motifs(
+        "(a)-[e]->(b); (b)-[*1..2]-(c)",
+        frames["person"],
+        frames["edge"],
+        where=["a.name < 'd' AND a.id > 0", "a.id <> c.id", "e.`how much` IS NOT NULL"],
+        columns=["c.id", "a.name", "a.id"],
+        shares={},
+        nulls="keep",
+    )
+    assert [(field.name, field.dataType.names) for field in found.schema] == [
+        ("a", frames["person"].select("id", "name").columns),
+        ("c", ["id"]),
+    ]
+    steps = "(SELECT src, dst FROM edge UNION SELECT x.src, y.dst FROM edge x JOIN edge y ON x.dst = y.src)"
+    expected = spark.sql(
+        "SELECT id, name, cid FROM (SELECT DISTINCT a.id, a.name, b.id AS bid, e.`how much`, c.id AS cid"
+        f" FROM person a, edge e, person b, {steps} f, person c WHERE a.id = e.src AND e.dst = b.id"
+        " AND (f.src = b.id AND f.dst = c.id OR f.dst = b.id AND f.src = c.id)"
+        " AND a.name < 'd' AND a.id > 0 AND a.id <> c.id AND e.`how much` IS NOT NULL)"
+    )
+    assert rows(found.selectExpr("a.id", "a.name", "c.id")) == rows(expected) != []
+    for wrong in ({"columns": ["d"]}, {"columns": ["a.ages"]}, {"where": "a.ages > 3"}, {"columns": []}):
+        with pytest.raises(errors.SourceError):
+            motifs("(a)-[]->(b)", frames["person"], frames["edge"], **wrong)  # type: ignore[arg-type]
+
+
 def test_frames_without_the_columns_of_a_graph_are_refused(frames: dict[str, DataFrame]) -> None:
     with pytest.raises(errors.SourceError, match="vertices have no column 'id'"):
         motifs("(a)-[]->(b)", frames["edge"], frames["edge"])

@@ -20,6 +20,7 @@ _JAVA = (
     "tests/project/test_readme.py::test_examples_do_what_they_show[index.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[spark.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[delta.md]",
+    "tests/project/test_readme.py::test_examples_do_what_they_show[graphframes.md]",
 )
 """How the names of tests begin that need Java."""
 
