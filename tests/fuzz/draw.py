@@ -13,6 +13,7 @@ from fuzz.case import ApplyMany, Case, Commit, Do, Staged, Step, Table
 from fuzz.draw_data import Drawn, Source, many, palette, relation, row_of
 from fuzz.draw_program import program
 from fuzz.draw_values import calendar, values
+from fuzz.spark_rules import spark
 from fuzz.sql.draw import sql
 from fuzz.streams.draw import streams
 from support.kinds import INTEGER, STRING
@@ -291,8 +292,9 @@ KINDS: tuple[tuple[Callable[[random.Random], Case], float], ...] = (
     (values, 0.04),
     (sql, 0.12),
     (streams, 0.1),
+    (spark, 0.0),
 )
-"""What draws a case, and in which share of all it does."""
+"""What draws a case, and in which share of all it does; what has none is played where it is asked for."""
 
 
 WIDE = 0.4

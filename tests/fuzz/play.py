@@ -14,6 +14,7 @@ from fuzz.kept import play_kept
 from fuzz.kills import play_kills
 from fuzz.large import play_large
 from fuzz.once import play_once
+from fuzz.spark_rules import play_spark
 from fuzz.sql.play import play_sql
 from fuzz.streams.play import play_streams
 from fuzz.threads import play_threads
@@ -32,6 +33,7 @@ PLAYS: Mapping[str, Callable[[Case], None]] = {
     "calendar": play_calendar,
     "sql": play_sql,
     "streams": play_streams,
+    "spark": play_spark,
 }
 
 

@@ -6,6 +6,7 @@ Random rules over every type, NULLs and equal rows; ``make fuzz ONLY=spark`` pla
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,7 +19,8 @@ from pyspark.sql import SparkSession
 from lftj.errors import CartesianProductWarning, NoCycleWarning
 from spark_bridge import explain, join, join_sql
 from spark_bridge.join import When
-from support.spark_programs import draw_program, found_rows
+from support.followed_join import PLACES, placed
+from support.spark_programs import draw_program, found_rows, refuse_differences, refuse_other_batches
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -28,17 +30,16 @@ pytestmark = [
 EDGES = "SELECT * FROM VALUES (1, 2), (2, 3), (1, 3), (1, 3) t(src, dst)"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_oracle_rules_by_cells_and_by_spark(spark: SparkSession, seed: int) -> None:
-    drawn = draw_program(Random(seed))
-    frames = drawn.frames(spark)
-    expected = found_rows(spark.sql(drawn.sql))
-    types = []
-    for when in ("cyclic", "always"):
-        found = join(drawn.rule, frames, nulls="keep", partitions=2, when=when)
-        assert found_rows(found) == expected, drawn
-        types.append([(field.name, field.dataType) for field in found.schema])
-    assert types[0] == types[1]
+    refuse_differences(spark, draw_program(Random(seed)))
+
+
+@PLACES
+def test_oracle_rules_that_are_kept(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    random = Random(3)
+    options = placed(where, shares={}, partitions=1)
+    refuse_other_batches(spark, draw_program(random), random, tmp_path / "state", **options)
 
 
 def test_explain_says_who_joins_and_why(spark: SparkSession) -> None:

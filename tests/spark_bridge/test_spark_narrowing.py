@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from lftj.errors import LimitError, SourceError
 from spark_bridge import explain, join
-from spark_bridge.join import When
-from support.spark_programs import draw_program, found_rows
+from support.spark_programs import found_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -30,20 +29,6 @@ def edges(spark: SparkSession) -> DataFrame:
     random = Random(3)
     pairs = {(random.randrange(12), random.randrange(12)) for _ in range(70)}
     return spark.sql(f"SELECT * FROM VALUES {', '.join(map(str, sorted(pairs)))} t(src, dst)")
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_oracle_conditions_and_columns(spark: SparkSession, seed: int) -> None:
-    drawn = draw_program(Random(seed))
-    frames = drawn.frames(spark)
-    expected = found_rows(spark.sql(f"SELECT * FROM ({drawn.sql}) WHERE {drawn.condition}"))
-    when: When = "cyclic" if seed % 2 else "always"
-    options = {"nulls": "keep", "partitions": 2, "when": when}
-    assert found_rows(join(drawn.rule, frames, where=drawn.condition, **options)) == expected, drawn
-    shown = ", ".join(drawn.shown)
-    expected = found_rows(spark.sql(f"SELECT DISTINCT {shown} FROM ({drawn.sql}) WHERE {drawn.condition}"))
-    narrow = join(drawn.rule, frames, where=drawn.condition, columns=drawn.shown, **options)
-    assert found_rows(narrow) == expected and narrow.columns == list(drawn.shown), drawn
 
 
 def test_oracle_columns_and_limits_of_rows(spark: SparkSession, edges: DataFrame) -> None:

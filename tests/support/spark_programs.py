@@ -7,12 +7,16 @@ give twenty rows or more.  Heads have the rows of :attr:`SparkProgram.sql`, each
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from spark_bridge import MaintainedJoin, join
 
 MOMENTS = (
     "2026-03-29 02:30:00",
@@ -235,3 +239,53 @@ class _Drawing:
         if type_ in ORDERED and self._random.random() < 0.8:
             return f"{column} {self._random.choice(('<', '>=', '<>', '='))} {self._literal(type_)[1]}"
         return f"{column} IS {self._random.choice(('', 'NOT '))}NULL"
+
+
+def refuse_differences(spark: SparkSession, drawn: SparkProgram) -> None:
+    """A program by cells and by Spark's operators, whole and asked for less, has the rows of its SQL."""
+    frames = drawn.frames(spark)
+    expected = found_rows(spark.sql(drawn.sql))
+    fewer = f"SELECT * FROM ({drawn.sql}) WHERE {drawn.condition}"
+    some = found_rows(spark.sql(fewer))
+    shown = found_rows(spark.sql(f"SELECT DISTINCT {', '.join(drawn.shown)} FROM ({fewer})"))
+    types = []
+    for when in ("cyclic", "always"):
+        joined = partial(join, drawn.rule, frames, nulls="keep", partitions=2, when=when)
+        found = joined()
+        types.append([(field.name, field.dataType) for field in found.schema])
+        assert found_rows(found) == expected, drawn
+        assert found_rows(joined(where=drawn.condition)) == some, drawn
+        assert found_rows(joined(where=drawn.condition, columns=drawn.shown)) == shown, drawn
+    assert types[0] == types[1], drawn
+
+
+def refuse_other_batches(
+    spark: SparkSession, drawn: SparkProgram, random: Random, state: Path, **options: Any
+) -> None:
+    """A program that is kept has the rows of its SQL after each batch, and batches tell what has changed."""
+    kept = MaintainedJoin(drawn.rule, drawn.frames(spark), state=state, nulls="keep", **options)
+    before, rows = found_rows(spark.sql(drawn.sql)), dict(drawn.rows)
+    assert found_rows(kept.table()) == before, drawn
+    for _ in range(2):
+        changes = {}
+        for name, types in drawn.columns.items():
+            there = list(dict.fromkeys(map(_as_value, rows[name])))
+            goes = random.sample(there, len(there) // 4)
+            comes = [row for row in drawn_rows(random, types, 12) if _as_value(row) not in goes]
+            weights = (-1,) * len(goes) + (1,) * len(comes)
+            changes[name] = frame_of(spark, types, (*goes, *comes), weights)
+            rows[name] = (*(row for row in there if row not in goes), *comes)
+        found = found_rows(kept.apply(changes))
+        replace(drawn, rows=rows).frames(spark)
+        after = found_rows(spark.sql(drawn.sql))
+        expected = Counter({(*row, 1): n for row, n in (after - before).items()})
+        expected.update({(*row, -1): n for row, n in (before - after).items()})
+        assert found == expected, drawn
+        assert found_rows(kept.table()) == after, drawn
+        before = after
+    kept.close()
+
+
+def _as_value(row: Row) -> Row:
+    """Rows of equal values as equal texts."""
+    return tuple("0.0" if text == "-0.0" else text for text in row)
