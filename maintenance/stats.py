@@ -59,7 +59,7 @@ class RuleStats:
 
     def add(self, other: RuleStats) -> None:
         """Add what another commit took."""
-        for name, value in asdict(other).items():
+        for name, value in vars(other).items():
             if name != "strategy":
                 setattr(self, name, getattr(self, name) + value)
 
@@ -72,15 +72,16 @@ class TransactionStats(Mapping[str, RuleStats]):
     """All of one commit: staged and netted changes of the inputs, and each head's figures.
 
     A mapping of every installed head; a head whose inputs did not change has figures of 0.  ``rules`` holds
-    those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of
-    the installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after
-    the other, and why.  ``fast``: 1 where the machine for single changes did it, else 0.  ``late``: of
-    streams that have some, rows that were not taken; ``expired``: rows that left because the clock had passed
-    them.  ``housekeeping_rows``: rows, records and keys that were read to be written anew, for the sake of
-    order and space alone: each commit does a piece of such work, whatever it changes.
-    ``indices_built``: indices that were built of all rows of a relation amid it; their rows are among
-    ``housekeeping_rows``.  ``indices_given_back``: indices that commits kept in step, that no installed rule
-    reads, and that nobody has asked for in so long that building them again costs less.
+    those of which some input changed, and the parts of heads with several aggregates.  ``strategies``: of the
+    installed heads.  ``one_by_one``: of a batch, the heads that were stepped one transaction after the other,
+    and why.  ``fast``: 1 where the machine for single changes did it, else 0; of a batch, how many
+    transactions it did for the heads one by one.  ``late``: of streams that have some, rows that were not
+    taken; ``expired``: rows that left because the clock had passed them.  ``housekeeping_rows``: rows,
+    records and keys that were read to be written anew, for the sake of order and space alone: each commit
+    does a piece of such work, whatever it changes.  ``indices_built``: indices that were built of all rows of
+    a relation amid it; their rows are among ``housekeeping_rows``.  ``indices_given_back``: indices that
+    commits kept in step, that no installed rule reads, and that nobody has asked for in so long that building
+    them again costs less.
 
     Examples:
         >>> stats = TransactionStats(strategies={"tri": "trace"})

@@ -53,11 +53,15 @@ def add_up(program):
     for where in view(program.relations, program.n_relations):
         relation = relation_at(where)
         if relation.touched:
-            taken = relation.opens + relation.nexts + relation.seeks + relation.surgeries
             relation.steps += 1
             relation.all_changed += relation.changed
-            relation.all_taken += taken
-            program.taken += taken
+            relation.all_opens += relation.opens
+            relation.all_nexts += relation.nexts
+            relation.all_seeks += relation.seeks
+            relation.all_failed += relation.failed
+            relation.all_surgeries += relation.surgeries
+            relation.all_regions += relation.regions
+            program.taken += relation.opens + relation.nexts + relation.seeks + relation.surgeries
     for where in view(program.accounts, program.n_accounts):
         account = account_at(where)
         if account.branches > 0:
@@ -81,15 +85,21 @@ class Taken:
 def taken_since(relations: Mapping[str, Relation], strategies: Mapping[str, str]) -> Taken:
     """What was added up since this was last asked; ``strategies``: those of heads."""
     taken = Taken()
-    for name, relation in relations.items():
-        steps = int(relation.steps)
+    for name, its in relations.items():
+        steps = int(its.steps)
         if not steps:
             continue
-        taken.n_changed[name] = int(relation.all_changed)
+        taken.n_changed[name] = int(its.all_changed)
         if name in strategies:
             taken.steps[name] = steps
-            taken.rules[name] = RuleStats(strategies[name], nexts=int(relation.all_taken))
-        relation.steps = relation.all_changed = relation.all_taken = 0
+            figures = taken.rules[name] = RuleStats(strategies[name], head_changes=int(its.all_changed))
+            figures.opens, figures.nexts, figures.seeks = map(
+                int, (its.all_opens, its.all_nexts, its.all_seeks)
+            )
+            figures.empty_regions, figures.surgeries = int(its.all_failed), int(its.all_surgeries)
+            figures.regions = int(its.all_regions)
+        its.steps = its.all_changed = its.all_opens = its.all_nexts = its.all_seeks = 0
+        its.all_failed = its.all_surgeries = its.all_regions = 0
     return taken
 
 

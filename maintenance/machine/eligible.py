@@ -34,7 +34,7 @@ def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[st
 
     A head does where all heads that read it do, a base relation likewise.
     """
-    functions = {name for name, head in heads.items() if head.schema.functional}
+    functions = {name for name, version in versions.items() if version.schema.functional}
     found = {name: why for name, head in heads.items() if (why := refusal_of_head(head, functions))}
     for name, version in versions.items():
         if name not in heads and (why := refusal_of_schema(version.schema)):

@@ -299,10 +299,12 @@ def join(program, op):
 @part(makes_arrays=True)
 def exist(program, op):
     """EXIST: collect the row of a body without variables where it comes or goes."""
-    passed, passes = True, True
+    head, passed, passes = relation_at(op.head), True, True
     for number in range(op.n_tests):
         test = view(op.tests + 2 * number * WORD, 2)
         index, is_negated = layered_at(test[0]), test[1] != 0
+        if index.relation != 0 and relation_at(index.relation).changed > 0:
+            head.touched = 1
         passed = passed and (n_tuples(memory_of(index, index.is_b)) > 0) != is_negated
         passes = passes and (n_tuples(memory_of(index, index.next_is_b)) > 0) != is_negated
     if passed == passes:
@@ -310,7 +312,6 @@ def exist(program, op):
     at, room = program.collected, program.room
     if at == room:
         return LEFT
-    relation_at(op.head).touched = 1
     row, columns = view(op.row, op.columns), view(program.rows, op.columns * room)
     for column in range(op.columns):
         columns[column * room + at] = row[column]

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from indices.compiled import all_are_compiled, load_kernels
 from indices.wrapping import wraps_around
+from lftj.memory import address
 from lftj.process import debug
 from lftj.process.interrupts import interruptible
 from lftj.rewriting.guard import Spans
@@ -43,11 +45,13 @@ from maintenance.machine.program import (
     LOG_END,
     N_STAGED,
     STAGED,
+    STAGED_AT,
     TAKEN,
     Layout,
     MachineProgram,
 )
 from maintenance.machine.records import DONE, FULL, LEFT, PREPARED, ROOM, TO_FOLD
+from maintenance.machine.reference import compare, expected_changes
 from maintenance.machine.structures import SIZES, Sizes
 from maintenance.strategies.strategy import Round, Versions
 
@@ -171,6 +175,8 @@ class Machine:
         self.layout: Layout | None = None
         """By which rows may be staged as numbers; None where there is no program."""
         self._program: MachineProgram | None = None
+        self._of_some: tuple[Strata, Strata, MachineProgram] | None = None
+        """All heads, those that batches led one by one, and the program for these."""
         self._bound: State | None = None
         self._wait, self._waited = FEWEST, 0
         self._done = 0  # commits since the program was bound for the last time, other than by folding
@@ -207,7 +213,8 @@ class Machine:
     @property
     def memory_bytes(self) -> int:
         """Of layers and buffers."""
-        return 0 if self._program is None else self._program.memory_bytes
+        programs = [self._program, None if self._of_some is None else self._of_some[2]]
+        return sum(program.memory_bytes for program in programs if program is not None)
 
     # -- who is in --------------------------------------------------------------------------------
 
@@ -227,17 +234,64 @@ class Machine:
     def make(self, host: Host) -> None:
         """Be at work from the next transaction on; under the lock.  Compiles what is not compiled yet."""
         state = host.as_bound
-        program = self._program
-        if not state.takes_single_changes or (program and program.is_of(state.versions, state.strata)):
+        if not state.takes_single_changes or self._is_of(state):
             return
-        program = MachineProgram(state.versions, state.strata, state.shown, self.sizes)
-        load_kernels(_is_own)
-        end(program.address)  # which ends nothing, but is compiled with the others
-        self._bound, self._program = None, program
-        self.layout = program.layout if program.layout.staged else None
+        self._make(state)
         if self.layout is not None:
             self._done = 0
             self._bind(host)
+
+    def _is_of(self, state: State) -> bool:
+        """Whether the program is one of a state's heads and relations."""
+        return self._program is not None and self._program.is_of(state.versions, state.strata)
+
+    def _make(self, state: State) -> None:
+        """Have a program for a state, which is not bound; or none, where nothing goes by it."""
+        self._bound, self._program = None, self._made(state, state.strata)
+        layout = self._program.layout
+        self.layout = layout if layout.staged else None
+
+    def _made(self, state: State, strata: Strata) -> MachineProgram:
+        program = MachineProgram(state.versions, strata, state.shown, self.sizes)
+        load_kernels(_is_own)
+        end(program.address)  # which ends nothing, but is compiled with the others
+        return program
+
+    @interruptible()
+    def program_for(
+        self, state: State, strata: Strata, changing: Collection[str], count: int
+    ) -> MachineProgram | None:
+        """A program for these heads alone and so many transactions of what they read; None where it does not
+        take all of that, or making it is not worth that.
+
+        For whoever changes the state, under the lock, with nothing ahead of it: to be bound and folded there.
+        """
+        if not state.takes_single_changes or count < FEWEST:
+            return None
+        program = self._known(state, strata)
+        if program is None:
+            if count < MOST and not all_are_compiled(_is_own):
+                return None
+            if strata is state.strata:
+                self._make(state)
+                program = self._program
+            else:
+                program = self._made(state, strata)
+                self._of_some = state.strata, strata, program
+        self.leave()
+        assert program is not None
+        return program if program.layout.staged.keys() >= set(changing) else None
+
+    def _known(self, state: State, strata: Strata) -> MachineProgram | None:
+        """The program for a state's heads, or some of them, if it was made."""
+        if strata is state.strata:
+            return self._program if self._is_of(state) else None
+        if self._of_some is None:
+            return None
+        of, some, program = self._of_some
+        if of is not state.strata or some.heads.keys() != strata.heads.keys():
+            return None
+        return program if program.is_of(state.versions, some) else None
 
     @interruptible()
     def _bind(self, host: Host) -> bool:
@@ -246,12 +300,13 @@ class Machine:
         self._bound = None
         if program is None or not state.takes_single_changes:
             return False
-        if not program.is_of(state.versions, state.strata):
+        if not self._is_of(state):
             self.layout, self._program = None, None
             return False
         if not program.bind(state.versions, state.spans):
             return False
         program.layout.lease.take(host.collector)
+        program.header[STAGED_AT] = address(np.asarray(program.stage))  # a batch has its own
         program.header[IS_JOURNALED] = host.has_journal
         self._kept = host.keeps_changes
         self._bound = state
@@ -358,7 +413,7 @@ class Machine:
         if is_begun:
             host.settle_single()
         if self.checks and status in (DONE, TO_FOLD):
-            _compare(piece.changed(), expected)
+            compare(piece.changed(), expected)
         return status
 
     def end(self) -> None:
@@ -370,14 +425,8 @@ class Machine:
     def _expected(
         self, host: Host, transaction: Committed, program: MachineProgram
     ) -> Mapping[str, Change] | None:
-        versions = program.folded(host.as_bound.versions).new
-        program.settle()
-        kept = [(body, {**vars(body), "ledger": replace(body.ledger)}) for body in program.bodies]
-        try:
-            return host.reference(transaction, versions)
-        finally:
-            for body, its in kept:
-                vars(body).update(its)
+        versions = host.as_bound.versions
+        return expected_changes(program, versions, lambda after: host.reference(transaction, after))
 
     @interruptible()
     def fold(self, host: Host) -> None:
@@ -400,14 +449,3 @@ class Machine:
 def _is_own(module: str) -> bool:
     """Whether a module's kernels are the machine's."""
     return module.startswith("maintenance.machine.")
-
-
-def _compare(found: Mapping[str, Change], expected: Mapping[str, Change] | None) -> None:
-    """Raise AssertionError where the changes of a transaction are not those of the general way."""
-    assert expected is not None, "the general way refuses what the machine has done"
-    assert found.keys() == expected.keys(), f"{found.keys()} changed, not {expected.keys()}"
-    for name, change in found.items():
-        one, other = (
-            [list(map(int, c)) for c in (*each.columns, each.weights)] for each in (change, expected[name])
-        )
-        assert one == other, f"{name}: {one}, the general way gives {other}"

@@ -61,8 +61,8 @@ from maintenance.strategies.strategy import Round, Versions
 STAGED = 1 << 10
 """Items that a transaction may stage."""
 
-_PLACES = ("n_staged", "log_end", "commits", "taken", "attempt", "is_journaled", "n_written")
-N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Program.place, _PLACES)
+_PLACES = ("staged", "n_staged", "log_end", "commits", "taken", "attempt", "is_journaled", "n_written")
+STAGED_AT, N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Program.place, _PLACES)
 """Of the header."""
 
 
@@ -164,7 +164,7 @@ class MachineProgram:
         words, stage = self._header(), np.zeros(STAGED, np.int64)
         written = np.zeros(2 * len(self._records), np.int64)
         self._record = Program(words)
-        self._record.staged, self._record.written = address(stage), address(written)
+        self._record.written = address(written)
         self.address, self.header, self.stage = address(words), words.data, stage.data
         self._written = written.data
         buffers = zip(self._changing, self._buffers, strict=False)
@@ -240,7 +240,6 @@ class MachineProgram:
             if head._checks_values:
                 index = address(self._layered(name, _whole_key(head)).words)
                 self._op(Check.fields(code=records.CHECK, relation=self._addresses[name], index=index))
-            self._ops += [side.address for (view, _), side in self._sides.items() if view == name]
 
     def _step(self, name: str) -> None:
         if name in self._guards:
@@ -248,6 +247,7 @@ class MachineProgram:
         for (relation, _), layers in self._layers.items():
             if relation == name:
                 self._op(Step.fields(code=records.STEP, index=address(layers.words)))
+        self._ops += [side.address for (view, _), side in self._sides.items() if view == name]
 
     def _joins_of(self, name: str, head: MaintainedHead) -> list[int]:
         """The JOINs of a head; after it all indices that they read are there."""

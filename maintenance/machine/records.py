@@ -97,7 +97,12 @@ class Relation(Record):
     regions: int
     steps: int  # since that was last read: in how many commits it was touched, and what they took together
     all_changed: int
-    all_taken: int
+    all_opens: int
+    all_nexts: int
+    all_seeks: int
+    all_failed: int
+    all_surgeries: int
+    all_regions: int
 
 
 class Layered(Record):

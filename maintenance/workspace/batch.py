@@ -8,7 +8,8 @@ ways:
 * *one by one*, where a head can't be worked out so, or reads one or shares an intermediate with one that
   can't: ``stats.one_by_one`` says which, and why.  All heads go so where something is wrong, to tell which
   transaction it is, and where a body under `auto` takes more operations at once than it may one by one:
-  tuples that are never there together may have many assignments together.
+  tuples that are never there together may have many assignments together.  Where the commit machine takes
+  these heads they go by it (:mod:`maintenance.machine.stepper`); ``stats.fast`` counts the transactions.
 
 Invariants
 
@@ -18,7 +19,7 @@ Invariants
 3. ``keep`` and ``drop`` may be left half way and done again, as those of a commit.
 
 Cost: of heads at once, one delta step over all touched tuples, and what each keeps once; of those one by one,
-that of commits of what they read, less publishing.
+that of commits of what they read, less publishing; by the machine that of its commits.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from lftj.rewriting.guard import Spans
 from lftj.search.regions.evaluation import OverBudget
 from lftj.storage.signed_rows import Columns, gathered, net_rows, table_of
 from lftj.values.collector import Held
+from lftj.values.domain import NAN_CODE
 from lftj.values.schema import Schema
 from lftj.values.shown_text import counted
 from maintenance.changes.change import Change
@@ -51,6 +53,8 @@ from maintenance.heads.functional_check import refuse_relation_conflict
 from maintenance.heads.grown import Grown, Moment
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
+from maintenance.machine.machine import ENOUGH, Machine
+from maintenance.machine.stepper import Staged, Stepper
 from maintenance.stats import RuleStats, TransactionStats
 from maintenance.strategies.strategy import Round, Versions
 from maintenance.strategies.timed_round import TimedRound
@@ -140,12 +144,20 @@ class _AnnouncedTransaction:
 class BatchCommit(Commit):
     """The changes of many transactions, of base relations first, then of the heads that follow."""
 
-    def __init__(self, applied: Applied, state: State, staged: Mapping[str, StagedRows]) -> None:
-        """Net what is staged against the state.  Raises DataError; nothing is staged by any head then."""
+    def __init__(
+        self, applied: Applied, state: State, staged: Mapping[str, StagedRows], machine: Machine | None
+    ) -> None:
+        """Net what is staged against the state.  Raises DataError; nothing is staged by any head then.
+
+        ``machine``: None where all goes the general way.
+        """
         self._begin(applied, state)
         self._applied = applied
         self._timed: dict[str, TimedChange] = {}  # of base relations, then also of heads at once
-        self._each: list[dict[str, Change]] = []  # of each transaction, for the heads one by one
+        self._each: list[Mapping[str, Change]] = []  # of each transaction, for the heads one by one
+        self._machine = machine
+        self._stepper: Stepper | None = None
+        """What goes by the machine, as long as heads do not know of it."""
         self._slow = Strata()
         """The heads one by one."""
         self._read: frozenset[str] = frozenset()
@@ -156,10 +168,10 @@ class BatchCommit(Commit):
         self._tick: TimedTick = TimedTick(
             state.streams, state.recents, extents_of(state.finals), len(applied)
         )
-        self._reached: tuple[State, int] | None = None
-        """The state that they have kept, where that is not the published one, and its transaction."""
-        self._reaching: tuple[State, int] | None = None
-        """The same of a state that all of them have staged, and that some may have kept already."""
+        self._reached: tuple[Versions, int] | None = None
+        """What they have kept, where that is not the published state, and its transaction."""
+        self._reaching: tuple[Versions, int] | None = None
+        """The same of what all of them have staged, and some may have kept already."""
         self._way_back = False
         """Whether all of them have staged the way back from ``_reached``."""
         for name, rows in staged.items():
@@ -212,6 +224,7 @@ class BatchCommit(Commit):
         batch = TimedRound(Round(state.versions, dict(state.versions), {}), len(self._applied))
         for name, change in self._timed.items():
             batch.enter(name, change)
+        machine = self._machine
         try:
             self._at_once(batch, state)
         except (DataError, EvaluationError, OverBudget) as error:
@@ -219,11 +232,12 @@ class BatchCommit(Commit):
                 head.drop()
             why = _TOO_MUCH if isinstance(error, OverBudget) else type(error).__name__
             self.stats.one_by_one = {one.name: why for one in self._members}
+            machine = machine if isinstance(error, OverBudget) else None
         others = {one.name: self._timed[one.name] for one in self._members if one.name in self._timed}
         self._spans = widened(state, self._spans, others)
         versions = batch.total.new
         if self.stats.one_by_one:
-            following = self._each_from(state)
+            following = self._each_from(state, machine)
             versions = {**versions, **{name: following[name] for name in self.stats.one_by_one}}
         refuse_large_views(state.heads, versions, state.view_bytes)
         streams, recents = self._tick.streams, self._tick.recents
@@ -258,16 +272,24 @@ class BatchCommit(Commit):
             figures.seconds = seconds_without_compiling() - started
         self._timed = batch.changes
 
-    def _each_from(self, state: State) -> Versions:
+    def _each_from(self, state: State, machine: Machine | None) -> Versions:
         """The versions after all transactions; the heads one by one have kept all, or all but the last."""
         slow = self.stats.one_by_one
-        self._slow = state.strata.without([one.name for one in state.strata.members if one.name not in slow])
+        fast = [one.name for one in state.strata.members if one.name not in slow]
+        self._slow = state.strata.without(fast) if fast else state.strata
         self._read = frozenset().union(*(one.reads for one in self._slow.members))
-        at = state
+        stepper = None if machine is None else self._stepper_from(state, machine)
+        versions, back, wait = state.versions, 0, 1
         for index, number in enumerate(self._applied.transactions):
+            if stepper is not None and index >= back:
+                versions = self._by_machine(stepper, versions, index)
+                wait = 1 if len(self._each) - index >= ENOUGH else 2 * wait
+                back = len(self._each) + wait
+            if index < len(self._each):
+                continue
             stats = TransactionStats()
             try:
-                following, changes = self._step(at, index, stats)
+                following, changes = self._step(versions, index, stats)
             except LftjError as error:
                 raise type(error)(f"transaction {number}: {error}") from None
             self._spans = widened(state, self._spans, changes)
@@ -276,12 +298,54 @@ class BatchCommit(Commit):
                 self.stats.rules[name].add(figures)
             self._reaching = following, index
             self._settle_reached()
-            at = following
-        return at.versions
+            versions = following
+        if stepper is not None:
+            self.stats.fast = stepper.n_done
+            for name, figures in stepper.rules.items():
+                self.stats.rules[name].add(figures)
+        return versions
 
-    def _step(self, state: State, index: int, stats: TransactionStats) -> tuple[State, dict[str, Change]]:
-        """The state after one transaction, which the heads one by one have staged, and its changes."""
-        round_ = Round(state.versions, dict(state.versions), {})
+    def _stepper_from(self, state: State, machine: Machine) -> Stepper | None:
+        """What does the transactions by the machine; None where it does not take all that is read."""
+        changes = {name: change for name, change in self._timed.items() if name in self._read}
+        times = [change.times for change in changes.values()]
+        count = len(np.unique(np.concatenate(times))) if times else 0
+        if any(_has_nan(state.versions[name].schema, change) for name, change in changes.items()):
+            return None
+        program = machine.program_for(state, self._slow, changes, count)
+        if program is None:
+            return None
+        staged = Staged(changes, program.layout, len(self._applied))
+        return Stepper(program, staged, self._reference if machine.checks else None)
+
+    def _by_machine(self, stepper: Stepper, versions: Versions, first: int) -> Versions:
+        """The versions after those transactions, from a first one on, that the machine takes."""
+        if not stepper.begin(versions, self._spans, first):
+            return versions
+        self._stepper = stepper
+        for index in range(first, len(self._applied)):
+            changes = stepper.commit(index)
+            if changes is None:
+                break
+            self._each.append(changes)
+        self._settle_reached()
+        return stepper.versions
+
+    def _reference(self, versions: Versions, index: int) -> Mapping[str, Change] | None:
+        """What a transaction changes the general way, over these versions; None where it is refused."""
+        try:
+            return self._step(versions, index, TransactionStats())[1]
+        except (DataError, EvaluationError):
+            return None
+        finally:
+            for head in self._slow.heads.values():
+                head.drop()
+
+    def _step(
+        self, versions: Versions, index: int, stats: TransactionStats
+    ) -> tuple[Versions, dict[str, Change]]:
+        """The versions after one transaction, which the heads one by one have staged, and its changes."""
+        round_ = Round(versions, dict(versions), {})
         functions = self._slow.functions
         for name, timed_change in self._timed.items():
             if name not in self._read:
@@ -289,16 +353,15 @@ class BatchCommit(Commit):
             change = timed_change.at(index)
             if not len(change):
                 continue
-            head = state.heads.get(name)
+            head = self._heads.get(name)
             if head is None:
-                refuse_nan(name, state.versions[name].schema, change, state.heads)
+                refuse_nan(name, versions[name].schema, change, self._heads)
             version = round_.enter(name, change)
             if name in functions and (head is None or not head.schema.functional):
                 refuse_relation_conflict(version, change.columns, change.weights)
         for name, gained in self._slow.step(round_, stats, self._moment(index)):
-            refuse_nan(name, round_.new[name].schema, gained, state.heads)
-        following = state.committed(round_.new, None, state.spans, state.streams, state.recents)
-        return following, round_.changes
+            refuse_nan(name, round_.new[name].schema, gained, self._heads)
+        return round_.new, round_.changes
 
     def _moment(self, index: int) -> Moment:
         """A transaction, for what grows by it."""
@@ -309,7 +372,14 @@ class BatchCommit(Commit):
         return Moment(before, now, {name: came.at(index) for name, came in self._came.items()})
 
     def _settle_reached(self) -> None:
-        """Let the heads one by one keep one transaction; done again where it was left half way."""
+        """Let the heads one by one keep what they were led through; again where it was left half way."""
+        stepper = self._stepper
+        if stepper is not None:
+            stepper.fold()
+            self._spans = stepper.spans
+            if stepper.last >= 0:
+                self._reached = stepper.versions, stepper.last
+            self._stepper = None
         if self._reaching is not None:
             for head in self._slow.heads.values():
                 head.keep()
@@ -385,8 +455,8 @@ class BatchCommit(Commit):
                 head.drop()
             if self._reached is None:
                 return
-            state, last = self._reached
-            round_ = Round(state.versions, dict(state.versions), {})
+            versions, last = self._reached
+            round_ = Round(versions, dict(versions), {})
             for name, timed_change in self._timed.items():
                 back = _inverse(timed_change, timed_change.times <= last)
                 if name in self._read and len(back):
@@ -402,6 +472,11 @@ class BatchCommit(Commit):
         for head in self._slow.heads.values():
             head.keep()
         self._reached, self._way_back = None, False
+
+
+def _has_nan(schema: Schema, change: TimedChange) -> bool:
+    """Whether rows have NaN, which the machine leaves to the general way."""
+    return any((change.columns[position] == NAN_CODE).any() for position in schema.floats)
 
 
 def one_by_one(heads: Sequence[MaintainedHead | Grown], changing: Set[str]) -> dict[str, str]:

@@ -179,7 +179,7 @@ class Commit:
         """Let heads give back what they need no more; returns what to say of those that failed."""
         problems = []
         try:
-            if state.strata.guarded:
+            if state.strata.may_wait_for_views:
                 for changed in self._each_changed:
                     note_narrowed(state, changed)
         except Exception as error:

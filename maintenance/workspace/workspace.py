@@ -478,7 +478,8 @@ class Workspace(Operators):
         try:
             transactions, staged = read_batch(changes, self.base_version, self.domains)
             applied = Applied(transactions)
-            self._commit(applied, lambda state: BatchCommit(applied, state, staged))
+            machine = self._published.machine
+            self._commit(applied, lambda state: BatchCommit(applied, state, staged, machine))
         finally:
             del lease
         return applied

@@ -72,6 +72,7 @@ MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
+MACHINE_BATCHES = ("maintenance/machine/test_machine_batches.py",)
 MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1625,6 +1626,49 @@ FAULTS = (
         "        rows, weights = _net(rows, weights)\n        n = np.int64(len(weights))\n",
         "        n = np.int64(len(weights))\n",
         MACHINE,
+    ),
+    Fault(
+        "a batch by the machine stages transactions in the order of relations",
+        "maintenance/machine/stepper.py",
+        'order = np.argsort(times, kind="stable")',
+        "order = np.arange(len(times))",
+        MACHINE_BATCHES,
+    ),
+    Fault(
+        "a batch by the machine forgets what it did before its layers were full",
+        "maintenance/machine/stepper.py",
+        "            self.versions = change.new\n",
+        "            self.versions = dict(self.versions)\n",
+        MACHINE_BATCHES,
+    ),
+    Fault(
+        "a batch that is refused leaves heads one transaction too far",
+        "maintenance/machine/stepper.py",
+        "return number if piece.is_published else number - 1",
+        "return number - 1",
+        MACHINE_BATCHES,
+    ),
+    Fault(
+        "what a batch took by the machine is told as of its last fold",
+        "maintenance/machine/stepper.py",
+        "self.rules.setdefault(name, RuleStats(figures.strategy)).add(figures)",
+        "self.rules[name] = figures",
+        MACHINE_BATCHES,
+    ),
+    Fault(
+        "a relation that heads at once are does not change the sides of range joins above it",
+        "maintenance/machine/program.py",
+        "        self._ops += [side.address for (view, _), side in self._sides.items() if view == name]\n",
+        "        sides = self._sides.items() if name in self.heads else ()\n"
+        "        self._ops += [side.address for (view, _), side in sides if view == name]\n",
+        MACHINE_BATCHES,
+    ),
+    Fault(
+        "the program of some heads is used for others",
+        "maintenance/machine/machine.py",
+        "if of is not state.strata or some.heads.keys() != strata.heads.keys():",
+        "if of is not state.strata:",
+        MACHINE_BATCHES,
     ),
     Fault(
         "the machine publishes the same side of an index twice",

@@ -4,9 +4,9 @@ Random programs of the kinds that the machine takes, some of others beside, over
 that are there or are not, several calls of a transaction.  Values are integers, with NULL among them or
 without, or texts, whose codes are given back soon; relations are sets, bags, wide ones, or have keys, which
 some commits give a second row, so that they are refused.  Layers are folded at every size, from one row on.
-Heads under `auto` change phases, and go over to views, soon.  Between commits heads go over to other
-strategies, relations are loaded, read and queried, snapshots are held; the one with the machine is in memory,
-or in a folder, which is opened again.
+Heads under `auto` change phases, and go over to views, soon.  Some transactions come in batches.  Between
+commits heads go over to other strategies, relations are loaded, read and queried, snapshots are held; the
+one with the machine is in memory, or in a folder, which is opened again.
 """
 
 from __future__ import annotations
@@ -136,6 +136,10 @@ def commit(ws: Workspace, changes: list[Changed]) -> Any:
     return tx
 
 
+def head_of(rule: str) -> str:
+    return rule.split("(")[0].split("[")[0].removeprefix("bag ")
+
+
 def of_texts(rule: str) -> bool:
     """Whether a rule can be about texts: it computes nothing of them, and weighs by none."""
     return not any(each in rule for each in ("sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)"))
@@ -200,8 +204,8 @@ class InStep(RuleBasedStateMachine):
         if kind == "texts":
             rules = [rule for rule in rules if of_texts(rule)]
             above, other = (one if of_texts(one) else "" for one in (above, other))
-        heads = {rule.split("(")[0].split("[")[0] for rule in above.split(". ") if rule}
-        program = [one for one in rules if one.split("(")[0].split("[")[0] not in heads]
+        heads = {head_of(rule) for rule in above.split(". ") if rule}
+        program = [one for one in rules if head_of(one) not in heads]
         loaded = {name: self.rows(name, self.random.randrange(12)) for name in ARITIES}
         if "keyed" in kind:  # the last row of a key
             loaded = {
@@ -277,6 +281,43 @@ class InStep(RuleBasedStateMachine):
     def many_commits(self, n: int) -> None:
         for _ in range(n):
             self.commits(1, 1)
+
+    @rule(n=st.integers(1, 12), most=st.sampled_from((1, 1, 2, 6)), share=st.sampled_from((0.2, 1.0)))
+    def in_one_call(self, n: int, most: int, share: float) -> None:
+        """Many transactions in a batch; some change ``share`` of the relations."""
+        draw, names = self.random, self.random.sample([*ARITIES], max(1, round(share * len(ARITIES))))
+        rows: dict[str, list[tuple[Any, ...]]] = {}
+        for number in range(n):
+            for _ in range(draw.randrange(1, most + 1)):
+                name = draw.choice(names)
+                row = self.rows(name, 1)[0]
+                rows.setdefault(name, []).append((*row, draw.choice((1, 1, -1)), number))
+        batch = {name: self.table(name, its) for name, its in rows.items()}
+        for name, its in rows.items():
+            for place, column in enumerate(("weight", "txn"), ARITIES[name]):
+                batch[name] = batch[name].append_column(column, pa.array([row[place] for row in its]))
+        fast, general = (self.outcome_of_batch(ws, batch) for ws in self.both)
+        if isinstance(general, str):
+            assert "KeyConflictError" in general and "keyed" in self.kind
+            assert fast == general
+            return
+        assert fast.transactions == general.transactions
+        for one, other in zip(fast, general, strict=True):
+            for head in self.both[1].heads:
+                assert in_order(one[head]) == in_order(other[head]), head
+        one, other = fast.stats, general.stats
+        assert (one.inserted, one.erased, one.no_changes) == (other.inserted, other.erased, other.no_changes)
+        if not self.is_anew:
+            assert one.rules.keys() == other.rules.keys()
+        for head in self.both[1].heads:
+            first, second = (its[head].head_changes if head in its.rules else 0 for its in (one, other))
+            assert first == second, head
+
+    def outcome_of_batch(self, ws: Workspace, batch: dict[str, pa.Table]) -> Any:
+        try:
+            return ws.apply_many(batch)
+        except errors.LftjError as error:
+            return f"{type(error).__name__}: {error}"
 
     @rule()
     def undoes(self) -> None:
@@ -387,7 +428,7 @@ class InStep(RuleBasedStateMachine):
     @rule()
     def loads(self) -> None:
         for ws in self.both:
-            ws.load("beside", [(1, 2)], columns=["a", "b"])
+            ws.load("apart", [(1, 2)], columns=["a", "b"])
 
     @precondition(lambda self: self.folder is not None)
     @rule(with_image=st.booleans())
