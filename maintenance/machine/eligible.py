@@ -43,13 +43,17 @@ def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[st
         if name in found:
             for read in head.reads:
                 found.setdefault(read, f"{name!r}, which reads it, does not: {found[name]}")
+    streams = [name for name, version in versions.items() if version.schema.stream is not None]
+    for name in [name for name in streams if name in found][:1]:
+        for other in streams:
+            found.setdefault(other, f"{name!r}, whose clock it has, does not: {found[name]}")
     return found
 
 
 def refusal_of_schema(schema: Schema) -> str | None:
     """Why rows of a base relation are not staged as numbers, if so."""
-    if schema.stream is not None:
-        return "it is a stream"
+    if schema.stream is not None and schema.wide:
+        return "it is a stream of many columns"
     for column in schema.shown.columns:
         if staging_of(column.type) is None:
             return f"its column {column.name!r} is of type {column.type.arrow}"

@@ -1,7 +1,7 @@
 """Journal entries of small commits: bytes that are written once, into which each commit puts its numbers.
 
 An entry (:mod:`maintenance.durable.entries`) about so many rows of some relations differs from another one
-in its numbers alone; where there are texts or NULL it is written anew.
+in its numbers alone; where there are texts or NULL, or a stream moves, it is written anew.
 
 Invariant: what a form gives is what :func:`~maintenance.durable.entries.entry_bytes` gives of the same rows.
 
@@ -10,7 +10,7 @@ Cost: of a form an entry the general way; of a commit a copy of each column, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,9 @@ MOST_FORMS = 256
 
 _WORD = 8
 
+Moved = Mapping[str, Sequence[int | None]]
+"""What transactions change of streams (:attr:`~maintenance.event_time.stream_state.StreamState.moving`)."""
+
 ChangedRows = tuple[np.ndarray, np.ndarray]
 """A relation's change: its columns, behind each other, each with room for as many rows as the weights."""
 
@@ -42,10 +45,12 @@ class EntryForm(Protocol):
 
 
 class VaryingForm:
-    """Of relations whose values have different lengths."""
+    """Of relations whose values have different lengths, or of streams that move."""
 
-    def __init__(self, relations: Sequence[tuple[str, Schema, ChangedRows, int]]) -> None:
-        self._relations = relations
+    def __init__(
+        self, relations: Sequence[tuple[str, Schema, ChangedRows, int]], streams: Moved | None = None
+    ) -> None:
+        self._relations, self._streams = relations, streams or {}
         self.entry = _without_rows(self._changed())
 
     def _changed(self) -> Changed:
@@ -53,14 +58,15 @@ class VaryingForm:
         for name, schema, (columns, weights), n in self._relations:
             rows = columns.reshape(len(schema.columns), -1)[:, :n]
             tables[name] = table_of_change(schema, change_of(name, schema, rows, weights[:n]))
-        return Changed(tables)
+        return Changed(tables, streams=self._streams)
 
     def filled(self) -> bytes:
         return entry_bytes(self._changed())
 
 
 def _without_rows(changed: Changed) -> Changed:
-    return Changed({name: table.slice(0, 0) for name, table in changed.changes.items()})
+    tables = {name: table.slice(0, 0) for name, table in changed.changes.items()}
+    return Changed(tables, streams=changed.streams)
 
 
 class FixedForm:
@@ -109,16 +115,19 @@ class EntryForms:
         self._relations = relations
         self._forms: dict[bytes, EntryForm] = {}
 
-    def form(self, written: memoryview) -> EntryForm:
-        """That of a commit; ``written``: int64, numbers of relations, and behind each its changed rows."""
+    def form(self, written: memoryview, streams: Moved | None = None) -> EntryForm:
+        """That of a commit; ``written``: int64, numbers of relations, and behind each its changed rows;
+        ``streams``: those that move."""
         key = written.tobytes()
-        form = self._forms.get(key)
+        form = None if streams else self._forms.get(key)
         if form is None:
             if len(self._forms) >= MOST_FORMS:
                 self._forms.clear()
             items = written.tolist()
             pairs = zip(items[::2], items[1::2], strict=True)
             relations = [(*self._relations[number], n) for number, n in pairs]
+            if streams:
+                return VaryingForm(relations, streams)
             are_fixed = all(has_fixed_width(schema) for _, schema, _, _ in relations)
             form = FixedForm(relations) if are_fixed else VaryingForm(relations)
             self._forms[key] = form

@@ -34,6 +34,7 @@ from maintenance.changes.change import Change
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.machine.accounting import Taken
+from maintenance.machine.clocks import Clocks, Streams
 from maintenance.machine.eligible import refusals
 from maintenance.machine.entry_form import EntryForm
 from maintenance.machine.kernel import commit, end
@@ -86,6 +87,9 @@ class State(Protocol):
 
     @property
     def spans(self) -> Spans: ...
+
+    @property
+    def streams(self) -> Streams: ...
 
     @property
     def takes_single_changes(self) -> bool: ...
@@ -155,15 +159,24 @@ class Host(Protocol):
         """Tell subscribers what waits for them; not under the lock."""
 
     def fold(
-        self, versions: Versions, spans: Spans, commits: int, seconds: float, operations: int, kept: bool
+        self,
+        versions: Versions,
+        spans: Spans,
+        streams: Streams,
+        commits: int,
+        seconds: float,
+        operations: int,
+        kept: bool,
     ) -> None:
-        """Publish these versions, so many commits behind the state that took so much, and spans of guarded
-        columns; whether their changes were kept."""
+        """Publish these versions, so many commits behind the state that took so much, spans of guarded
+        columns, and streams; whether their changes were kept."""
 
     def account(self, taken: Taken, change: Round, heads: Iterable[MaintainedHead]) -> None:
         """Let choices know what the commits took that were folded, and heads tidy up."""
 
-    def reference(self, transaction: Any, versions: Versions) -> Mapping[str, Change] | None:
+    def reference(
+        self, transaction: Any, versions: Versions, streams: Streams
+    ) -> Mapping[str, Change] | None:
         """What the general way makes of a transaction over these versions; nothing is changed by it."""
 
 
@@ -182,6 +195,8 @@ class Machine:
         self._done = 0  # commits since the program was bound for the last time, other than by folding
         self._folded = -1  # the version that was folded last
         self._seconds = 0.0  # of those not folded
+        self._clocks: Clocks | None = None
+        """Of the streams, where there are some."""
         self._kept = False  # whether the changes of all commits since are kept
         self.checks = debug.enabled
         """Whether each transaction is done the general way, too, and compared."""
@@ -203,7 +218,7 @@ class Machine:
             if why is None and read in found:
                 why = f"{read!r}, which it reads: {found[read]}"
         if not state.takes_single_changes:
-            why = "there are streams, finals, heads that wait for views, or a budget for views"
+            why = "there are rows of now(), finals, joins as of now, heads that wait for views, or view_bytes"
         if host.waits_for_the_disk:
             why = "each commit waits for the disk"
         if why is not None:
@@ -308,6 +323,7 @@ class Machine:
         program.layout.lease.take(host.collector)
         program.header[STAGED_AT] = address(np.asarray(program.stage))  # a batch has its own
         program.header[IS_JOURNALED] = host.has_journal
+        self._clocks = Clocks(program.layout, state.streams) if state.streams else None
         self._kept = host.keeps_changes
         self._bound = state
         return True
@@ -366,16 +382,16 @@ class Machine:
             assert program is not None
             struct.pack_into(f"{n_items}q", program.stage, 0, *rows)
             program.header[N_STAGED] = n_items
-            status = self._run(host, transaction, program)
+            status = self._run(host, transaction, program, rows)
             if status in (FULL, ROOM):
                 if program.header[LOG_END] * 2 > self.sizes.log:
                     program.new_log()
-                    status = self._run(host, transaction, program)
+                    status = self._run(host, transaction, program, rows)
                 if status in (FULL, ROOM):
                     self.fold(host)
-                    status = self._run(host, transaction, program) if self._bind(host) else LEFT
+                    status = self._run(host, transaction, program, rows) if self._bind(host) else LEFT
                     while status == FULL and program.wants_room and self._bind(host):
-                        status = self._run(host, transaction, program)
+                        status = self._run(host, transaction, program, rows)
             if status not in (DONE, TO_FOLD):
                 transaction.piece = None
                 return False
@@ -392,12 +408,17 @@ class Machine:
             return True
 
     @wraps_around
-    def _run(self, host: Host, transaction: Committed, program: MachineProgram) -> int:
+    def _run(self, host: Host, transaction: Committed, program: MachineProgram, rows: Sequence[int]) -> int:
         """A status; published or not is said by the log, where the transaction looks."""
+        clocks = self._clocks
+        if clocks is not None and not clocks.passes(rows):
+            return LEFT
         expected = self._expected(host, transaction, program) if self.checks else None
         header = program.header
         attempt = header[ATTEMPT] = header[ATTEMPT] + 1
         piece = transaction.piece = Piece(program.log, header[LOG_END], attempt, program.layout)
+        if clocks is not None:
+            clocks.begin(piece)
         if program.layout.has_dictionaries:
             program.layout.lease.keep(transaction.lease)
         is_begun = header[IS_JOURNALED] or host.is_listened_to
@@ -405,7 +426,8 @@ class Machine:
             host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
         status: int = commit(program.address)
         if status == PREPARED:
-            host.append_single(program.entry)
+            moved = {} if clocks is None else clocks.moved
+            host.append_single(program.entry(moved))
             status = end(program.address)
         if piece.lease is not None:
             host.collector.hold(piece)
@@ -425,8 +447,12 @@ class Machine:
     def _expected(
         self, host: Host, transaction: Committed, program: MachineProgram
     ) -> Mapping[str, Change] | None:
-        versions = host.as_bound.versions
-        return expected_changes(program, versions, lambda after: host.reference(transaction, after))
+        versions, streams = host.as_bound.versions, self._streams_of(host.as_bound)
+        return expected_changes(program, versions, lambda after: host.reference(transaction, after, streams))
+
+    def _streams_of(self, state: State) -> Streams:
+        """The streams of the state that the program is bound to, with all that was committed."""
+        return state.streams if self._clocks is None else self._clocks.states()
 
     @interruptible()
     def fold(self, host: Host) -> None:
@@ -440,7 +466,7 @@ class Machine:
             program.settle()
             seconds, self._seconds, taken = self._seconds, 0.0, program.header[TAKEN]
             spans = program.spans(host.as_bound.spans)
-            host.fold(change.new, spans, commits, seconds, taken, self._kept)
+            host.fold(change.new, spans, self._streams_of(host.as_bound), commits, seconds, taken, self._kept)
             self._folded = host.as_bound.number
             self.leave()
             host.account(program.taken(), change, program.heads.values())

@@ -510,10 +510,9 @@ class MachineProgram:
         """Whether an index will have more room when it is bound again."""
         return any(layers.wants_room for layers in self._every_layer)
 
-    @property
-    def entry(self) -> EntryForm:
-        """What the journal is to say of what is prepared."""
-        return self._forms.form(self._written[: self.header[N_WRITTEN]])
+    def entry(self, streams: Mapping[str, Sequence[int | None]]) -> EntryForm:
+        """What the journal is to say of what is prepared, and moves these streams."""
+        return self._forms.form(self._written[: self.header[N_WRITTEN]], streams)
 
     def release(self) -> None:
         """Forget the versions: it has to be bound again."""

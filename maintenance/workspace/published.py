@@ -48,6 +48,7 @@ from maintenance.changes.coded_changes import CodedChanges
 from maintenance.durable.definitions import Definition
 from maintenance.durable.entries import Entry, Installed
 from maintenance.durable.store import Store
+from maintenance.event_time.stream_state import StreamState
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.machine.accounting import Taken
@@ -202,18 +203,25 @@ class Published:
                 warn_caller(problem, SubscriberWarning)
 
     def fold(
-        self, versions: Versions, spans: Spans, commits: int, seconds: float, operations: int, kept: bool
+        self,
+        versions: Versions,
+        spans: Spans,
+        streams: Mapping[str, StreamState],
+        commits: int,
+        seconds: float,
+        operations: int,
+        kept: bool,
     ) -> None:
         """Publish versions that the machine's commits led to, so many behind the state; under the lock.
 
-        ``spans``: of guarded columns then; ``seconds``, ``operations``: that the commits took; ``kept``:
-        whether the feed has what they changed.
+        ``spans``: of guarded columns then; ``streams``: where they are; ``seconds``, ``operations``: that the
+        commits took; ``kept``: whether the feed has what they changed.
         """
         state = self.as_bound
         number = state.number + commits
         if not kept:
             self.feed.skip(number)  # before: whoever asks has not seen what is in between
-        self.as_bound = replace(state, versions=versions, spans=spans, number=number)
+        self.as_bound = replace(state, versions=versions, spans=spans, streams=streams, number=number)
         memory_bytes = cache(lambda: self.memory_bytes(self.as_bound))
         self.watched.history.add_many(commits, seconds, operations, memory_bytes)
 
@@ -237,9 +245,11 @@ class Published:
         for problem in problems:
             warn_caller(problem, HousekeepingWarning)
 
-    def reference(self, transaction: Transaction, versions: Versions) -> Mapping[str, Change] | None:
+    def reference(
+        self, transaction: Transaction, versions: Versions, streams: Mapping[str, StreamState]
+    ) -> Mapping[str, Change] | None:
         """What a commit would change, over these versions; None where it is refused.  Nothing is changed."""
-        state = replace(self.as_bound, versions=versions)
+        state = replace(self.as_bound, versions=versions, streams=streams)
         for head in state.heads.values():
             head.drop()  # what an interruption of this has left
         try:

@@ -59,11 +59,9 @@ class State:
 
     @property
     def takes_single_changes(self) -> bool:
-        """Whether a commit does nothing beside changing versions and heads."""
+        """Whether a commit does nothing beside changing versions and heads, and moving streams on."""
         strata = self.strata
-        return self.view_bytes is None and not (
-            self.streams or self.recents or strata.grown or strata.may_wait_for_views
-        )
+        return self.view_bytes is None and not (self.recents or strata.grown or strata.may_wait_for_views)
 
     @cached_property
     def shown(self) -> Mapping[str, Schema]:

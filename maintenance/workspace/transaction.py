@@ -219,6 +219,7 @@ class Transaction:
             (200, 0)
         """
         self._refuse_ended()
+        self._leave_numbers()
         code, before = self._workspace.time_code(moment), self.clockwork.advanced
         self.clockwork.advanced = code if before is None else max(before, code)
 
@@ -386,7 +387,7 @@ class Transaction:
                 buffers[name] = KeyedBuffer(name, schema, read)
                 buffers[name].take(Signed(identity, np.minimum(weights, 1), resets, keys))
                 continue
-            buffers[name] = WriteBuffer(schema, read)
+            buffers[name] = (WriteBuffer if schema.stream is None else StreamBuffer)(schema, read)
             buffers[name].stage(identity, weights)
         return buffers
 

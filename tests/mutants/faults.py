@@ -73,6 +73,7 @@ MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
 MACHINE_BATCHES = ("maintenance/machine/test_machine_batches.py",)
+MACHINE_STREAMS = ("maintenance/machine/test_machine_streams.py",)
 MACHINE_TYPES = ("maintenance/machine/test_machine_types.py",)
 NEAREST = ("maintenance/heads/test_nearest_body.py",)
 LAWS = ("maintenance/test_circuit_laws.py", "maintenance/test_nested_streams.py")
@@ -1671,6 +1672,55 @@ FAULTS = (
         MACHINE_BATCHES,
     ),
     Fault(
+        "the machine takes late rows of a stream",
+        "maintenance/machine/clocks.py",
+        "if time < waterline or rows[at + 1] != 1:",
+        "if rows[at + 1] != 1:",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "the machine erases what came too late to be erased",
+        "maintenance/machine/clocks.py",
+        "if time < waterline or rows[at + 1] != 1:",
+        "if time < waterline and rows[at + 1] == 1:",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "rows stay where the machine moves the clock",
+        "maintenance/machine/clocks.py",
+        "return following is waterlines or not self._leave(min(following))",
+        "return True",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "by the machine rows of a stream leave by its own clock",
+        "maintenance/machine/clocks.py",
+        "self._leave(min(following))",
+        "self._leave(following[0])",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "the machine takes rows that are too far ahead",
+        "maintenance/machine/clocks.py",
+        "> waterline > NEVER:",
+        "> waterline + 10 > NEVER:",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "waterlines stay where they were when the machine was bound",
+        "maintenance/machine/clocks.py",
+        "            self._waterlines = self._tried[1]\n",
+        "            pass\n",
+        MACHINE_STREAMS,
+    ),
+    Fault(
+        "the journal of the machine does not know that streams have moved",
+        "maintenance/machine/entry_form.py",
+        "return VaryingForm(relations, streams)",
+        "return VaryingForm(relations)",
+        MACHINE_STREAMS,
+    ),
+    Fault(
         "the machine publishes the same side of an index twice",
         "maintenance/machine/layers.py",
         "    index.next_is_b = 1 - index.is_b\n",
@@ -1814,8 +1864,8 @@ FAULTS = (
     Fault(
         "the machine publishes what the journal has not",
         "maintenance/machine/machine.py",
-        "            host.append_single(program.entry)\n            status = end(program.address)\n",
-        "            status = end(program.address)\n            host.append_single(program.entry)\n",
+        "            host.append_single(program.entry(moved))\n            status = end(program.address)\n",
+        "            status = end(program.address)\n            host.append_single(program.entry(moved))\n",
         MACHINE_KEPT,
     ),
     Fault(
