@@ -151,15 +151,23 @@ class Strata:
         """These, and a relation that grows; what it reads may come later."""
         return Strata(self._strata, (*self.grown.values(), one))
 
-    def inserted(self, others: Iterable[Stratum], names: Collection[str]) -> Strata:
-        """These with others right below the first that has one of the heads."""
-        place = next(
-            place
-            for place, stratum in enumerate(self._strata)
-            if any(head.name in names for head in stratum.heads)
-        )
-        some = [stratum for stratum in others if stratum.heads]
-        return Strata((*self._strata[:place], *some, *self._strata[place:]), self.grown.values())
+    def inserted(self, others: Sequence[Stratum]) -> Strata:
+        """These with others, each head right below the first stratum that reads it, be it by others."""
+        first: dict[str, int] = {}
+        for place, stratum in enumerate(self._strata):
+            for head in stratum.heads:
+                for name in head.reads:
+                    first.setdefault(name, place)
+        n_strata = len(self._strata)
+        for head in [head for stratum in reversed(others) for head in stratum.heads]:
+            place = first.get(head.name, n_strata)
+            first |= {name: min(place, first.get(name, place)) for name in head.reads}
+        strata: list[Stratum] = []
+        for place in range(n_strata + 1):
+            parts = ([one for one in its.heads if first.get(one.name, n_strata) == place] for its in others)
+            strata += [Stratum(heads) for heads in parts if heads]
+            strata += self._strata[place : place + 1]
+        return Strata(strata, self.grown.values())
 
     def with_heads(self, others: Mapping[str, MaintainedHead]) -> Strata:
         """These with some heads in the place of those of their names."""

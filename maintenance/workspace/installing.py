@@ -344,7 +344,7 @@ def kept_anew(
         )
         there = {head.name: head for stratum in built for head in stratum.heads}
         views = [Stratum([head for head in stratum.heads if is_view(head.name)]) for stratum in built]
-        following = state.strata.inserted(views, names).with_heads({name: there[name] for name in names})
+        following = state.strata.with_heads({name: there[name] for name in names}).inserted(views)
         # The tuples are the same, and so are their versions; auxiliary heads may have others.
         same = {name: state.versions[name] for name in names if not is_auxiliary(name)}
         versions = {**versions, **same}

@@ -11,7 +11,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lftj.language.several_aggregates import shown_name
@@ -96,6 +96,7 @@ def reconsidered(state: State, domains: Domains) -> State:
 def begun(state: State, heads: Collection[str], domains: Domains) -> State:
     """The state in which new heads have views from the beginning, where one changed row would cost more
     without them than building them does, by the model."""
+    foreseen = []
     for name in heads:
         choice = state.heads[name].choice
         if choice is None:
@@ -108,13 +109,34 @@ def begun(state: State, heads: Collection[str], domains: Domains) -> State:
         without = max((cost.without for cost in costs.values()), default=0.0)
         if without > _building(state, choice):
             choice.foresee(without)
-            state = _with(state, name, domains)
-    return state
+            foreseen.append(name)
+    return _with_together(state, foreseen, domains)
 
 
 def _building(state: State, choice: ViewChoice) -> int:
     """Operations that building views is taken to cost."""
     return BUILD_PER_ROW * sum(state.versions[name].n_rows * times for name, times in choice.atoms.items())
+
+
+def _with_together(state: State, names: Sequence[str], domains: Domains) -> State:
+    """The state in which heads of one program that foresee it have views, and share what these read; or each
+    by itself, where not all of them can."""
+    members = {name: heads_of(state, name) for name in names}
+    bodies = {name: [search for head in its for search in head.searches] for name, its in members.items()}
+    deltas = {name: [its.delta for its in each if isinstance(its, AutoBody)] for name, each in bodies.items()}
+    if len(names) > 1 and all(len(deltas[name]) == len(bodies[name]) for name in names):
+        keepings = {head.name: head.keeping for its in members.values() for head in its}
+        program = members[names[0]][0].program.as_written
+        following = kept_anew(state, program, keepings, list(keepings), domains)
+        have_some = all(any(map(has_views, heads_of(following, name))) for name in names)
+        if have_some and not any(_exceeds(following, name) for name in names):
+            for name, each in bodies.items():
+                price = sum(search.budget or 0 for search in each)
+                following.heads[name].choice = choice_of(members[name]).gone_over(price, deltas[name])
+            return following
+    for name in names:
+        state = _with(state, name, domains)
+    return state
 
 
 def _with(state: State, name: str, domains: Domains) -> State:

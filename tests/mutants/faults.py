@@ -712,6 +712,20 @@ FAULTS = (
         WORKSPACE,
     ),
     Fault(
+        "heads that begin with views have theirs one after the other",
+        "maintenance/workspace/view_choices.py",
+        "if len(names) > 1 and all(",
+        "if len(names) > 99 and all(",
+        ("maintenance/strategies/test_finance_views.py",),
+    ),
+    Fault(
+        "views of several heads stand below all that read views",
+        "maintenance/heads/stratum.py",
+        "            place = first.get(head.name, n_strata)\n",
+        "            place = min([first.get(one.name, n_strata) for its in others for one in its.heads])\n",
+        ("maintenance/strategies/test_finance_views.py",),
+    ),
+    Fault(
         "a head that reads a head does not hear of its changes",
         "maintenance/heads/stratum.py",
         "                    version = change.enter(name, Change(columns, weights))\n",

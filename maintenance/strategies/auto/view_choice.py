@@ -100,11 +100,13 @@ class ViewChoice:
         return self.in_use and -self._steps % SHADOW_EVERY < commits
 
     def _samples(self, commits: int) -> bool:
-        """Whether it is time to look at what the other way takes."""
+        """Whether it is time to look at what the other way takes: first when as much was taken as is a
+        sample's share, so that views of empty tables begin without one."""
         if not self.in_use:
             return False
-        taken = self._taken >= SHADOW_SHARE * self._spent
-        return self._shadow is None or (taken and -self._steps % SHADOW_EVERY < commits)
+        if self._shadow is None:
+            return SHADOW_SHARE * self._taken >= LEAST_BUDGET
+        return self._taken >= SHADOW_SHARE * self._spent and -self._steps % SHADOW_EVERY < commits
 
     def enter(
         self, taken: int, n_rules: int, n_rows: int, change: Round | None, stats: RuleStats, commits: int = 1

@@ -137,3 +137,18 @@ def test_range_sums_take_fewer_operations_than_matches(data_folder: Path) -> Non
             follow(ws, events[:-100])
             operations[strategy] = sum(follow(ws, [event]) for event in events[-100:])
         assert 2 * operations["views"] < operations["delta"]
+
+
+def test_heads_that_begin_with_views_share_what_these_read() -> None:
+    """Also where some stand above others that have none."""
+    ws = empty_book()
+    ws.install(PROGRAM)
+    owners: dict[object, set[str]] = {}
+    for name, head in ws._state.heads.items():
+        for part in head.shared:
+            owners.setdefault(part, set()).add(name.split("#")[0])
+    assert {"axf", "bsp", "psp"} in owners.values() and {"bsp", "mst", "twice", "vwap"} in owners.values()
+    for time in range(40):
+        follow(ws, [(side, 1, (time, time, time % 3, 5 + time % 4, 90 * time)) for side in ("bids", "asks")])
+    ws.verify()
+    ws.check_invariants()
