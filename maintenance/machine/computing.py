@@ -26,6 +26,8 @@ from lftj.language.expressions import comparison_text, text_of
 from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
 from lftj.planning.lowered import Lowered
+from lftj.values.domain import NULL_CODE
+from lftj.values.literals import NULL
 from lftj.values.schema import ColumnType
 
 ADD, SUBTRACT, MULTIPLY, ABSOLUTE, LIES_IN, EQUAL, UNEQUAL, LESS, NOT_ABOVE = range(9)
@@ -134,7 +136,11 @@ class RowCode:
 
     def _assign(self, name: str, expression: Expression) -> None:
         type_ = self._types[name]
-        found = self._whole(fold(expression)) if _is_whole(type_) else None
+        folded = fold(expression)
+        if _is_null(folded):
+            self._registers[name] = self._register(NULL_CODE)
+            return
+        found = self._whole(folded) if _is_whole(type_) else None
         if found is None:
             raise NotWhole(f"{name} = {text_of(expression)} is not computed in whole numbers")
         if type_.arrow != pa.int64():
@@ -189,6 +195,13 @@ class RowCode:
         out = self._register()
         self._instruct(code, one, other, out)
         return out
+
+
+def _is_null(node: Expression) -> bool:
+    """Whether an expression is NULL as it stands, of some type."""
+    while isinstance(node, Call) and node.function == "cast":
+        node = node.arguments[0]
+    return isinstance(node, Constant) and node.value is NULL
 
 
 def _is_whole(type_: ColumnType) -> bool:

@@ -1735,6 +1735,20 @@ FAULTS = (
         MACHINE_STREAMS,
     ),
     Fault(
+        "the machine computes 0 for NULL",
+        "maintenance/machine/computing.py",
+        "self._register(NULL_CODE)",
+        "self._register()",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "auto begins left joins as trace",
+        "maintenance/strategies/auto/auto_body.py",
+        "is_output_bound = len(problem.atoms) == 1",
+        "is_output_bound = len(problem.atoms) == 0",
+        AUTO,
+    ),
+    Fault(
         "the machine publishes the same side of an index twice",
         "maintenance/machine/layers.py",
         "    index.next_is_b = 1 - index.is_b\n",

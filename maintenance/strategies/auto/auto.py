@@ -4,7 +4,8 @@ Where a body is searched for existence, by stopping at the first success, its re
 a change can't touch: those searches are `trace`'s, where a change would meet many assignments.
 All assignments are kept by
 :class:`~maintenance.strategies.auto.auto_body.AutoBody`, which begins as `trace` where the body has
-a negated atom and as `delta` where not (docs/design/strategies.md section 1, "before any measurement").
+a negated atom beside several others, and as `delta` where not (docs/design/strategies.md section 1, "before
+any measurement").
 """
 
 from __future__ import annotations

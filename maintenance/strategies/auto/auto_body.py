@@ -68,12 +68,16 @@ class AutoBody(BodySearch):
     def __init__(self, delta: DeltaBody, trace: BodyTrace) -> None:
         self.delta = delta
         self.trace = trace
-        self._phase: Phase = "trace" if delta.lowered.problem.negations else "delta"
+        problem = delta.lowered.problem
+        is_output_bound = len(problem.atoms) == 1 and len(problem.negations) == 1
+        self._phase: Phase = "trace" if problem.negations and not is_output_bound else "delta"
         self._may_have_records = self.traces
         self.ledger = Ledger(LEAST_BUDGET)
         self.changes = 0
         self.recomputed = 0
         self._why = "a negated atom" if self.traces else "no negated atom"
+        if is_output_bound:
+            self._why = "a negated atom beside one alone"
         self._whole = 0  # operations of the last whole evaluation
         self._steps = 0
         self._followed = 0  # operations of following changes in records that are being prepared

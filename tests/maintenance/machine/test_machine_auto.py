@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from maintenance import Workspace
@@ -12,6 +13,7 @@ from maintenance.machine.structures import Sizes
 from maintenance.strategies.auto import auto_body, view_choice
 from maintenance.strategies.auto.auto_body import AutoBody
 from support.machine_workspace import erase, insert, made, of
+from support.rows import rows_of
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
 PATHS = "far[a] = sum(c) <- e(a, b), e(b, c)."
@@ -48,6 +50,32 @@ def test_heads_under_auto_go_by_it() -> None:
     assert tx.stats["tri"].chosen == tx.stats["far"].chosen == ("delta",)
     assert "single changes go by the machine" in str(ws.explain_maintenance("tri"))
     ws.verify()
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.float64()])
+def test_left_joins_go_by_it(kind: Any) -> None:
+    """NULL is a constant of any type."""
+    pytest.importorskip("duckdb")
+    values = pa.array([5, 6, 7]).cast(kind).to_pylist()
+    both = Workspace(single_changes="machine"), Workspace(single_changes="general")
+    for ws in both:
+        ws.load("e", [(1, 2), (2, 3), (4, 5)], columns=["a", "b"])
+        ws.load("c", pa.table({"b": [2, 3], "v": pa.array(values[:2], kind)}))
+        ws.create_view("x", "select e.a, c.v from e left join c on e.b = c.b")
+    of(both[0])._wait = 1
+    fast = 0
+    for row in [(5, values[2]), (6, values[0]), (5, values[1]), (2, values[2])]:
+        told = []
+        for change in ("insert", "erase"):
+            for ws in both:
+                with ws.transaction() as tx:
+                    getattr(tx, change)("c", [row])
+                    tx.insert("e", [(row[0] + 3, 6)])
+                fast += tx.stats.fast
+                told.append(sorted(rows_of(tx.changes["x"]), key=str))
+        assert told[::2] == told[1::2]
+    assert fast > 4
+    both[0].verify()
 
 
 def test_accounts_are_those_of_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:

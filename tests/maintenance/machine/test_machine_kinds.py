@@ -54,6 +54,7 @@ SEVERAL = (
 BAGS = (
     "bag x(a) <- r(a, b).",
     "bag x(b, b) <- r(a, b), a > 2.",
+    'bag x(a, c) <- r(a, b), s(b, c). bag x(a, c) <- r(a, b), !s(b, _), c = cast(null, "int64").',
     "bag x(a, c) <- r(a, b), s(b, c).",
     "bag x(a) <- r(a, _). bag x(a) <- s(_, a). bag x(p) <- t(a, b, c), p = a - b.",
     "bag x(a) <- t(a, _, _). n[a] = count() <- x(a). bag y(a, c) <- x(a), s(a, c). z(a) <- y(a, _).",

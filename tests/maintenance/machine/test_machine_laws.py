@@ -61,6 +61,7 @@ RULES = (
     "either(a) <- r(a, _). either(a) <- s(_, a). either(a) <- u(a).",
     "alone(a, b) <- r(a, b), !s(b, a).",
     "loop(a) <- r(a, a).",
+    'left(a, c) <- r(a, b), s(b, c). left(a, c) <- r(a, b), !s(b, _), c = cast(null, "int64").',
     "three(b) <- r(3, b).",
     "less(a, c) <- r(a, b), s(b, c), a < c.",
     "wide[c, a] = sum(d) <- t(a, b, c), s(b, d).",
@@ -142,7 +143,9 @@ def head_of(rule: str) -> str:
 
 def of_texts(rule: str) -> bool:
     """Whether a rule can be about texts: it computes nothing of them, and weighs by none."""
-    return not any(each in rule for each in ("sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)"))
+    return not any(
+        each in rule for each in ("int64", "sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)")
+    )
 
 
 def in_order(table: Any) -> list[Any]:

@@ -150,6 +150,11 @@ def test_the_first_way_is_said_and_explained() -> None:
     assert "auto: trace: a negated atom" in str(
         workspace(OPEN, "auto", graph(50, 4)).explain_maintenance("open")
     )
+    assert "auto: delta: a negated atom beside one alone" in str(
+        workspace("alone(a, b) <- edge(a, b), !edge(b, a).", "auto", graph(50, 4)).explain_maintenance(
+            "alone"
+        )
+    )
 
 
 def phases(n: int, length: int) -> Iterator[tuple[list[Edge], list[Edge]]]:
