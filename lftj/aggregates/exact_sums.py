@@ -27,7 +27,6 @@ from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.limb_numbers import UNIT_BITS, Numbers, rounded_quotients, whole_words
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.aggregates.sum_values import (
-    codes_of_decimals,
     decimal_scale,
     doubles,
     n_summand_words,
@@ -49,8 +48,8 @@ class ExactSums:
     """The numbers of one ``sum`` or ``avg`` head.
 
     ``has_specials``: whether there may be NaN and infinities, counted beside the numbers.
-    ``is_whole``: whether the numbers are whole, of integers and durations; of a sum that is declared as such
-    they are the values' codes.
+    ``is_whole``: whether the numbers are whole: of integers, durations and decimals.
+    ``are_codes``: whether the sums are the values' codes: of integers and durations, declared as such.
 
     >>> from lftj.values.schema import Column, Schema
     >>> from lftj.values.domains import Domains
@@ -77,8 +76,8 @@ class ExactSums:
         kind = self._type.domain.name
         self.has_specials = kind == "float"
         declared = head.schema.columns[-1].type.domain.name
-        made = {kind} if self._is_average else {kind, declared}
-        self.is_whole = not made & {"float", "decimal"}
+        self.is_whole = "float" not in ({kind} if self._is_average else {kind, declared})
+        self.are_codes = not self._is_average and not {kind, declared} & {"float", "decimal"}
         # Averages of integers are rounded by the kernel of floats, which has its unit elsewhere.
         self._is_rounded = kind == "float" or (self._is_average and kind != "decimal")
 
@@ -106,18 +105,6 @@ class ExactSums:
         lowest_bit = UNIT_BITS if self._is_rounded else 0
         summands = words_of_integers(codes) if are_unscaled else words(codes, self._type)
         return (pool.add_integers(slots, summands, weights, offsets, lowest_bit),)
-
-    def codes(self, groups: GroupNames, numbers: Sequence[Numbers]) -> np.ndarray | None:
-        """The codes of sums of decimals that have few digits; None of others: then :meth:`values`."""
-        if (
-            self._is_average
-            or self._type.domain.name != "decimal"
-            or groups.declared.domain.name != "decimal"
-        ):
-            return None
-        if decimal_scale(self._type) != decimal_scale(groups.declared):
-            return None
-        return codes_of_decimals(groups, whole_words(numbers[0], n_summand_words(self._type) + _SUM_WORDS))
 
     def values(
         self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray

@@ -60,7 +60,7 @@ class ExactVariances:
     """
 
     n_numbers = 2
-    is_whole = False
+    is_whole = are_codes = False
 
     def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
         """``types``: of every variable that the head has as a key or an argument."""
@@ -98,15 +98,12 @@ class ExactVariances:
         squared = squares.add_floats(slots, parts, np.repeat(weights, 2), 2 * offsets, ignored)
         return sums.add_floats(slots, values, weights, offsets, specials), squared
 
-    def codes(self, groups: GroupNames, numbers: Sequence[Numbers]) -> None:
-        """See :meth:`lftj.aggregates.exact_sums.ExactSums.codes`."""
-
     def values(
         self, groups: GroupNames, numbers: Sequence[Numbers], specials: np.ndarray, counts: np.ndarray
     ) -> pa.Array:
         """The variances of groups; of one whose count is 0, any."""
         sums, squares = numbers
-        scale = decimal_scale(self._type) if self._type.domain.name == "decimal" else 0
+        scale = decimal_scale(self._type)
         found = np.where(specials.any(axis=1), np.nan, 0.0)
         for group in np.flatnonzero((counts > 1) & (found == 0)).tolist():
             n, total, square = int(counts[group]), whole_number(sums, group), whole_number(squares, group)

@@ -212,7 +212,7 @@ class _Running:
         exact, type_ = self._words_of_sums(name, sums, groups.declared), self._types[name]
         if call.function == "sum":
             return keys, values_of_sums(groups, exact, type_)
-        scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
+        scale = decimal_scale(type_)
         return keys, values_of_floats(groups, quotients(exact, counts, scale))
 
 

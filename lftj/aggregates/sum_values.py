@@ -79,13 +79,13 @@ def words_of_integers(numbers: np.ndarray) -> np.ndarray:
 
 
 def decimal_scale(type_: ColumnType) -> int:
-    """Digits after a decimal type's point.
+    """Digits after a decimal type's point, of other types 0.
 
     >>> from lftj.values.domains import Domains
     >>> decimal_scale(ColumnType(Domains().of(pa.decimal128(9, 2)), pa.decimal128(9, 2)))
     2
     """
-    return cast(int, plain_type(type_.arrow).scale)
+    return cast(int, plain_type(type_.arrow).scale) if type_.domain.name == "decimal" else 0
 
 
 # -- values -----------------------------------------------------------------
@@ -104,9 +104,8 @@ def values_of_sums(groups: GroupNames, sums: np.ndarray, type_: ColumnType) -> p
     group, for a sum that the declared type does not hold, and for one that has the code of NULL.
     """
     declared = groups.declared
-    scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
-    declared_scale = decimal_scale(declared) if declared.domain.name == "decimal" else 0
-    if scale != declared_scale:
+    scale = decimal_scale(type_)
+    if scale != decimal_scale(declared):
         raise ValueError(f"a sum of numbers of scale {scale} was declared as {declared.arrow}")
     if declared.domain.name == "decimal":
         return _decimals(groups, sums)
@@ -131,6 +130,26 @@ def codes_of_decimals(groups: GroupNames, sums: np.ndarray) -> np.ndarray | None
     if not (-limit < least and most < limit and _fits(sums, 2).all()):
         return None
     return domain.encode_unscaled(Numbers(low, arrow.scale, least, most))
+
+
+def encoded(groups: GroupNames, values: pa.Array) -> np.ndarray:
+    """The codes of groups' values; a decimal may fit its type and still have too many digits for a code.
+
+    Raises :class:`~lftj.errors.RangeError`, naming head and group.
+    """
+    domain = groups.declared.domain
+    try:
+        return domain.encode(values)
+    except RangeError as error:
+        first, end = 0, len(values)  # the first value without a code is among [first, end)
+        while end - first > 1:
+            middle = (first + end) // 2
+            try:
+                domain.encode(values[first:middle])
+                first = middle
+            except RangeError:
+                end = middle
+        raise RangeError(f"{groups.name(first)} = {groups.call()} is {values[first]}: {error}") from None
 
 
 def quotients(sums: np.ndarray, counts: np.ndarray, scale: int) -> np.ndarray:

@@ -256,7 +256,7 @@ def _average(groups: Groups, type_: ColumnType) -> pa.Array:
         averages = average_floats(doubles(codes, type_), groups.weights, groups.offsets)
     else:
         sums = sum_integers(words(codes, type_), groups.weights, groups.offsets)
-        scale = decimal_scale(type_) if type_.domain.name == "decimal" else 0
+        scale = decimal_scale(type_)
         averages = quotients(sums, groups.counts(), scale)
     return values_of_floats(groups, averages)
 

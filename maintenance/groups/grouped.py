@@ -49,7 +49,7 @@ from maintenance.groups.accumulator import Accumulator, GroupRows
 from maintenance.groups.boundaries import find_groups
 from maintenance.groups.distinct_counts import DistinctCounts
 from maintenance.groups.sums import GroupSums
-from maintenance.groups.whole_sums import WholeAverages, WholeSums
+from maintenance.groups.whole_sums import DecimalSums, WholeAverages, WholeSums
 from maintenance.staged import Staged
 
 _LEAST_TIDIED = 1024
@@ -68,9 +68,12 @@ def accumulator_for(head: CheckedHead, types: Mapping[str, ColumnType]) -> Accum
     if head.value.function == DISTINCT_COUNT:
         return DistinctCounts(head, types)
     if head.value.function in ("sum", "avg", *VARIANCES):
-        if not exact_sums(head, types).is_whole:
+        sums = exact_sums(head, types)
+        if not sums.is_whole:
             return GroupSums(head, types)
-        return WholeAverages(head, types) if head.value.function == "avg" else WholeSums(head, types)
+        if head.value.function == "avg":
+            return WholeAverages(head, types)
+        return (WholeSums if sums.are_codes else DecimalSums)(head, types)
     raise ValueError(f"{head.value.function} has no accumulator of sums")
 
 

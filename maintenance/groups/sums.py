@@ -2,11 +2,11 @@
 
 Specification: docs/design/engine.md section 6.
 
-A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`),
-of floats as of decimals; sums and averages of integers are of whole numbers
-(:mod:`maintenance.groups.whole_sums`).  It is exact: what was added and taken back leaves no
-trace, and a value is rounded once, when it is read.  An average is the sum divided by the group's count;
-variances keep the sum of the squares beside that of the numbers (:mod:`lftj.aggregates.exact_variances`).
+A sum is kept as the limbs in use of a fixed-point number (:mod:`lftj.aggregates.limb_pool`); those of
+integers and decimals, and averages of these, are of whole numbers (:mod:`maintenance.groups.whole_sums`).
+It is exact: what was added and taken back leaves no trace, and a value is rounded once, when it is read.
+An average is the sum divided by the group's count; variances keep the sum of the squares beside that of the
+numbers (:mod:`lftj.aggregates.exact_variances`).
 
 Invariants
 
@@ -31,13 +31,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from lftj.aggregates.exact_variances import exact_sums
 from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.limb_numbers import Numbers, without_numbers
 from lftj.aggregates.limb_pool import LimbPool
-from lftj.errors import RangeError
 from lftj.language.body import CheckedHead
 from lftj.storage.signed_rows import Columns
 from lftj.values.schema import ColumnType
@@ -53,7 +51,7 @@ class _Step:
 
 
 class GroupSums(Accumulator):
-    """The accumulator of variances, and of a ``sum`` or ``avg`` of floats or decimals.
+    """The accumulator of variances, and of a ``sum`` or ``avg`` of floats.
 
     Slots that were never kept have no members.
     """
@@ -122,10 +120,7 @@ class GroupSums(Accumulator):
     ) -> np.ndarray:
         """The codes of sums or averages by group.  Raises :class:`~lftj.errors.RangeError`."""
         groups = GroupNames(self._head, self._types, list(keys))
-        found = self._sums.codes(groups, numbers)
-        return (
-            _encoded(groups, self._sums.values(groups, numbers, specials, counts)) if found is None else found
-        )
+        return groups.declared.domain.encode(self._sums.values(groups, numbers, specials, counts))
 
     def _publish(self, step: _Step) -> None:
         for pool, numbers in zip(self._pools, step.numbers, strict=True):
@@ -188,20 +183,3 @@ class GroupSums(Accumulator):
 def _n_any(specials: np.ndarray) -> int:
     """How many rows hold something else than 0."""
     return int(specials.any(axis=1).sum())
-
-
-def _encoded(groups: GroupNames, values: pa.Array) -> np.ndarray:
-    """The values' codes; a decimal may fit its type and still have too many digits for a code."""
-    domain = groups.declared.domain
-    try:
-        return domain.encode(values)
-    except RangeError as error:
-        first, end = 0, len(values)  # the first value without a code is among [first, end)
-        while end - first > 1:
-            middle = (first + end) // 2
-            try:
-                domain.encode(values[first:middle])
-                first = middle
-            except RangeError:
-                end = middle
-        raise RangeError(f"{groups.name(first)} = {groups.call()} is {values[first]}: {error}") from None

@@ -1,20 +1,22 @@
-"""Maintained ``sum`` and ``avg`` of integers and durations by group: one number of 128 bits each.
+"""Maintained ``sum`` and ``avg`` of whole numbers by group: of integers, durations, and decimals in units of
+their last digit.
 
 Specification: docs/design/engine.md section 6.
 
-What a sum of integers is published as, it is: there is nothing to round, and a sum that int64
-does not hold is refused; an average is the sum by the group's count, rounded once.  So both take no
-limbs (:mod:`maintenance.groups.sums`), which come and go, but four words, which stay where they are.
+Such a sum needs no limbs (:mod:`maintenance.groups.sums`), which come and go, but a few words, which stay
+where they are.  A sum of integers is published as it is, one of decimals by its code; what the declared type
+does not hold is refused.  An average is the sum by the group's count, rounded once.
 
 Invariants
 
 1. A slot's words are the sum of the values of the multiset that is there now, in two's complement, the
-   lowest first.  They hold it: there are less than 2**62 assignments.
+   lowest first.  They hold it: there are two more than a value has, and less than 2**62 assignments.
 2. A group that is gone has the sum 0; so have slots that were never kept.
 3. ``stage`` writes nothing that is published.  ``add`` does, while nothing was ever kept: ``drop`` then
    takes all of it away.
 
-Cost: O(rows), two multiplications each.  Memory: 16 bytes per slot, up to twice that.
+Cost: O(rows), a multiplication for each word of a value.  Memory: 4 bytes for each word of a sum, up to twice
+that: 16 of integers, 24 of decimals of up to 38 digits.
 """
 
 from __future__ import annotations
@@ -25,7 +27,17 @@ import numpy as np
 
 from indices.compiled import kernel, part
 from lftj.aggregates.group_names import GroupNames
-from lftj.aggregates.sum_values import quotients, values_of_sums
+from lftj.aggregates.limb_numbers import plain
+from lftj.aggregates.sum_values import (
+    codes_of_decimals,
+    decimal_scale,
+    encoded,
+    n_summand_words,
+    quotients,
+    values_of_sums,
+    words,
+    words_of_integers,
+)
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate, Variable
 from lftj.storage.signed_rows import Columns
@@ -33,82 +45,97 @@ from lftj.values.floating import float_codes
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
 
-WORDS = 4
+MORE_WORDS = 2
+"""Words of a sum beyond those of its summands."""
+
+CARRY_ROWS = 2**24  # a row adds less than 2**36 to a word
 _MASK = 2**32 - 1
 _SMALL = 2**31
-_CARRY_ROWS = 2**24  # a row adds less than 2**35 to a word
 
 
 @part
-def _carry(sums, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
-    """Write a number of four words that may be wider than 32 bits to ``sums``, int64 (WORDS,), carried."""
-    w1 += w0 >> 32
-    w2 += w1 >> 32
-    sums[0] = w0 & _MASK
-    sums[1] = w1 & _MASK
-    sums[2] = w2 & _MASK
-    sums[3] = w3 + (w2 >> 32)
+def _add_product(sums, word, number, weight):  # type: ignore[no-untyped-def]
+    """Add ``number * weight``, which is below 2**63, at a word of ``sums``, int64 (words,), not carried."""
+    product = number * weight
+    sums[word] += product & _MASK
+    sums[word + 1] += product >> 32
+
+
+@part
+def _carry(sums):  # type: ignore[no-untyped-def]
+    """Let each of the words have 32 bits; the last has what comes up to it."""
+    for word in range(len(sums) - 1):
+        sums[word + 1] += sums[word] >> 32
+        sums[word] &= _MASK
 
 
 @kernel(makes_arrays=True)
-def _added(stored, slots, codes, weights, offsets, carry_rows):  # type: ignore[no-untyped-def]
-    """The slots' sums with ``weights[i] * codes[i]`` over each one's rows: uint32 (groups, WORDS).
+def with_summands(stored, slots, summands, weights, offsets, carry_rows):  # type: ignore[no-untyped-def]
+    """The slots' sums with the weighted summands of each one's rows: uint32 (groups, words).
 
-    Also their values, int64 (groups,), and whether that holds all of them.
-    stored: uint32 (slots, WORDS), read; slots: int64, (groups,); codes, weights: int64, by row; offsets:
-    int64, slot s's rows are ``[offsets[s], offsets[s + 1])``; carry_rows: rows after which words are carried.
+    Also the lowest two words of each, int64 (groups,), and whether that holds all of them.
+    stored: uint32 (slots, words), read; slots: int64, (groups,); summands: uint32 (rows, words - MORE_WORDS);
+    weights: int64, by row; offsets: int64, slot s's rows are ``[offsets[s], offsets[s + 1])``; carry_rows:
+    rows after which words are carried.
     """
-    out, values, fits = np.empty((len(slots), WORDS), np.uint32), np.empty(len(slots), np.int64), True
-    sums = np.empty(WORDS, np.int64)
+    n_words, n_parts = stored.shape[1], summands.shape[1]
+    out, values, fits = np.empty((len(slots), n_words), np.uint32), np.empty(len(slots), np.int64), True
+    sums = np.empty(n_words, np.int64)
     for group in range(len(slots)):
-        for word in range(WORDS):
+        for word in range(n_words):
             sums[word] = stored[slots[group], word]
-        if sums[3] >= _SMALL:
-            sums[3] -= _MASK + 1
         begin = offsets[group]
         while begin < offsets[group + 1]:
             end = min(offsets[group + 1], begin + carry_rows)
-            w0, w1, w2, w3 = sums[0], sums[1], sums[2], sums[3]
             for row in range(begin, end):
-                low, high, weight = codes[row] & _MASK, codes[row] >> 32, weights[row]
-                if not -_SMALL < weight < _SMALL:  # 2**31 times the upper bits, then the others
-                    first, second = low * (weight >> 31), high * (weight >> 31)
-                    shifted = (first & _MASK) << 31
-                    w0 += shifted & _MASK
-                    w1 += shifted >> 32
-                    shifted = (first >> 32) << 31
-                    w1 += shifted & _MASK
-                    w2 += shifted >> 32
-                    shifted = (second & _MASK) << 31
-                    w1 += shifted & _MASK
-                    w2 += shifted >> 32
-                    shifted = (second >> 32) << 31
-                    w2 += shifted & _MASK
-                    w3 += shifted >> 32
-                    weight &= _SMALL - 1
-                first, second = low * weight, high * weight
-                w0 += first & _MASK
-                w1 += (first >> 32) + (second & _MASK)
-                w2 += second >> 32
-            _carry(sums, w0, w1, w2, w3)
+                weight = weights[row]
+                for word in range(n_parts):
+                    number = np.int64(summands[row, word])
+                    if word == n_parts - 1 and number >= _SMALL:
+                        number -= _MASK + 1
+                    if -_SMALL < weight < _SMALL:
+                        _add_product(sums, word, number, weight)
+                    else:  # 2**31 times the upper bits, and the others
+                        upper = number * (weight >> 31)
+                        _add_product(sums, word, upper & _MASK, np.int64(_SMALL))
+                        _add_product(sums, word + 1, upper >> 32, np.int64(_SMALL))
+                        _add_product(sums, word, number, weight & (_SMALL - 1))
+            _carry(sums)
             begin = end
-        for word in range(WORDS):
+        for word in range(n_words):
             out[group, word] = sums[word] & _MASK
-        values[group] = sums[0] | sums[1] << 32
-        fits = fits and sums[2] | sums[3] << 32 == values[group] >> 63
+        values[group] = np.int64(out[group, 0]) | np.int64(out[group, 1]) << 32
+        extension = (values[group] >> 63) & _MASK
+        for word in range(2, n_words):
+            fits = fits and out[group, word] == extension
     return out, values, fits
+
+
+@kernel(makes_arrays=True)
+def words_of(numbers, n_words):  # type: ignore[no-untyped-def]
+    """The words of numbers, int64 (rows,), that these hold: uint32 (rows, n_words), the lowest first."""
+    out = np.empty((len(numbers), n_words), np.uint32)
+    for row in range(len(numbers)):
+        number = numbers[row]
+        for word in range(n_words):
+            out[row, word] = number & _MASK
+            number >>= 32
+    return out
 
 
 @kernel
 def _publish(stored, slots, sums):  # type: ignore[no-untyped-def]
-    """Write sums by slot.  stored: uint32 (slots, WORDS), written; sums: uint32 (groups, WORDS)."""
+    """Write sums by slot.  stored: uint32 (slots, words), written; sums: uint32 (groups, words)."""
     for group in range(len(slots)):
-        for word in range(WORDS):
+        for word in range(stored.shape[1]):
             stored[slots[group], word] = sums[group, word]
 
 
 class WholeSums(Accumulator):
-    """The accumulator of a ``sum`` whose values are whole numbers."""
+    """The accumulator of a ``sum`` of integers or durations that is declared as such.
+
+    Slots that were never kept have no members.
+    """
 
     def __init__(self, head: CheckedHead, types: Mapping[str, ColumnType]) -> None:
         """``types``: of every variable that the head has as a key or an argument."""
@@ -118,7 +145,8 @@ class WholeSums(Accumulator):
         self._head = head
         self._types = types
         self._type = types[argument.name]
-        self._sums = np.zeros((0, WORDS), np.uint32)
+        self.n_words = n_summand_words(self._type) + MORE_WORDS
+        self._sums = np.zeros((0, self.n_words), np.uint32)
         self._staged: tuple[np.ndarray, np.ndarray] | None = None  # slots and their sums
         self._is_building = False
 
@@ -128,17 +156,16 @@ class WholeSums(Accumulator):
         return self._sums.nbytes
 
     def stage(self, rows: GroupRows) -> np.ndarray:
-        """The groups' new sums, int64; nothing is published.
+        """The codes of the groups' new values, int64; nothing is published.
 
-        Raises :class:`~lftj.errors.RangeError`, naming head and group, for a sum that int64 does not hold;
+        Raises :class:`~lftj.errors.RangeError`, naming head and group, for a sum that its type does not hold;
         then nothing is staged.
         """
         assert self._staged is None, "what was staged has to be kept or dropped first"
         sums, values, fits = self._with(rows)
-        if not fits:
-            self._codes(rows.keys, sums)  # raises
+        found = self._of_step(rows, sums, values, fits)
         self._staged = rows.slots, sums
-        return values
+        return found
 
     def add(self, rows: GroupRows) -> None:
         assert self._staged is None, "what was staged has to be kept or dropped first"
@@ -147,19 +174,29 @@ class WholeSums(Accumulator):
         _publish(self._sums, rows.slots, sums)
 
     def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        return self._codes(keys, self._sums[slots])
+        return self._codes(keys, self._sums[slots], counts)
 
     def _with(self, rows: GroupRows) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The groups' sums with the rows, their values, and whether int64 holds these."""
+        """The groups' sums with the rows, the lowest 64 bits of these, and whether that holds them."""
         missing = rows.n_slots - len(self._sums)
         if missing > 0:
-            room = np.zeros((max(missing, len(self._sums)), WORDS), np.uint32)
+            room = np.zeros((max(missing, len(self._sums)), self.n_words), np.uint32)
             self._sums = np.concatenate([self._sums, room])
-        (codes,) = rows.arguments
-        return _added(self._sums, rows.slots, codes, rows.weights, rows.offsets, _CARRY_ROWS)
+        return with_summands(
+            self._sums, rows.slots, self._summands(rows), rows.weights, rows.offsets, CARRY_ROWS
+        )
 
-    def _codes(self, keys: Columns, sums: np.ndarray) -> np.ndarray:
-        """The sums as int64, which are the codes of the values."""
+    def _summands(self, rows: GroupRows) -> np.ndarray:
+        """The words of each row's value."""
+        (codes,) = rows.arguments
+        return plain(words_of_integers(codes))
+
+    def _of_step(self, rows: GroupRows, sums: np.ndarray, values: np.ndarray, fits: bool) -> np.ndarray:
+        """The codes of the groups' values, which are given with their sums."""
+        return values if fits else self._codes(rows.keys, sums, rows.counts)
+
+    def _codes(self, keys: Columns, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The codes of groups' values; of a group whose count is 0 any."""
         low, high = sums.view(np.int64).T
         if not np.array_equal(low >> 63, high):
             values_of_sums(GroupNames(self._head, self._types, list(keys)), sums, self._type)  # raises
@@ -185,28 +222,36 @@ class WholeSums(Accumulator):
         return sums
 
     def _check_own(self) -> None:
-        assert self._sums.shape[1] == WORDS
         low, high = self._sums.view(np.int64).T
         assert (low >> 63 == high).all(), "int64 holds every sum"
 
 
-class WholeAverages(WholeSums):
-    """The accumulator of an ``avg`` of whole numbers."""
+class DecimalSums(WholeSums):
+    """The accumulator of a ``sum`` of decimals, or of whole numbers that is declared as one."""
 
-    def stage(self, rows: GroupRows) -> np.ndarray:
-        """The codes of the groups' new averages, int64; nothing is published."""
-        assert self._staged is None, "what was staged has to be kept or dropped first"
-        sums, _, _ = self._with(rows)
-        self._staged = rows.slots, sums
-        return _averages(sums, rows.counts)
+    def _summands(self, rows: GroupRows) -> np.ndarray:
+        (codes,) = rows.arguments
+        if not rows.are_unscaled:
+            return plain(words(codes, self._type))
+        return words_of(codes, self.n_words - MORE_WORDS)
 
-    def values(self, keys: Columns, slots: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        return _averages(self._sums[slots], counts)
+    def _of_step(self, rows: GroupRows, sums: np.ndarray, values: np.ndarray, fits: bool) -> np.ndarray:
+        return self._codes(rows.keys, sums, rows.counts)
+
+    def _codes(self, keys: Columns, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        groups = GroupNames(self._head, self._types, list(keys))
+        if decimal_scale(self._type) == decimal_scale(groups.declared):
+            found = codes_of_decimals(groups, sums)
+            if found is not None:
+                return found
+        return encoded(groups, values_of_sums(groups, sums, self._type))
 
     def _check_own(self) -> None:
-        assert self._sums.shape[1] == WORDS
+        """All sums were looked at when they were published."""
 
 
-def _averages(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The codes of ``sum / count``, of a group whose count is 0 any.  sums: uint32 (groups, WORDS)."""
-    return float_codes(quotients(sums, np.maximum(counts, 1), 0))
+class WholeAverages(DecimalSums):
+    """The accumulator of an ``avg`` of whole numbers."""
+
+    def _codes(self, keys: Columns, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return float_codes(quotients(sums, np.maximum(counts, 1), decimal_scale(self._type)))

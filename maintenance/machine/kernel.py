@@ -34,7 +34,7 @@ from lftj.storage.version_memory import INDEX, LEVEL, index_at, level_at
 from maintenance.groups.grouped import _MOST_ASSIGNMENTS as MOST_ASSIGNMENTS
 from maintenance.groups.grouped import _open_groups
 from maintenance.groups.joined_groups import _differences
-from maintenance.groups.whole_sums import _CARRY_ROWS, WORDS, _added
+from maintenance.groups.whole_sums import CARRY_ROWS, MORE_WORDS, with_summands, words_of
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
 from maintenance.machine.guards import note_seen, within_limits
@@ -418,16 +418,18 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
         return found, scanned(scan_at(value.scan), keys, groups[2], rows, weights, found)
     if value.sums == 0:
         return groups[2].copy(), DONE
-    stored = view_u32(value.sums, op.n_counts * WORDS).reshape((op.n_counts, WORDS))
-    sums, found, fits = _added(stored, groups[0], rows[value.summand], weights, offsets, _CARRY_ROWS)
+    n_words = value.n_words
+    stored = view_u32(value.sums, op.n_counts * n_words).reshape((op.n_counts, n_words))
+    summands = words_of(rows[value.summand], n_words - MORE_WORDS)
+    sums, found, fits = with_summands(stored, groups[0], summands, weights, offsets, CARRY_ROWS)
     if not fits:
         return found, LEFT
-    staged_sums = view_u32(value.staged_sums, n * WORDS)
+    staged_sums = view_u32(value.staged_sums, n * n_words)
     for its in range(n):
         if groups[2, its] > 0 and found[its] == KEY_MIN:
             return found, LEFT
-        for word in range(WORDS):
-            staged_sums[its * WORDS + word] = sums[its, word]
+        for word in range(n_words):
+            staged_sums[its * n_words + word] = sums[its, word]
     return averages(found, groups[2]) if value.is_average else (found, DONE)
 
 
@@ -558,13 +560,12 @@ def publish_groups(op):
         if value.scan != 0:
             scan_at(value.scan).total = scan_at(value.scan).staged_total
         if value.sums != 0:
-            sums, staged_sums = (
-                view_u32(value.sums, op.n_counts * WORDS),
-                view_u32(value.staged_sums, n * WORDS),
-            )
+            n_words = value.n_words
+            sums = view_u32(value.sums, op.n_counts * n_words)
+            staged_sums = view_u32(value.staged_sums, n * n_words)
             for its in range(n):
-                for word in range(WORDS):
-                    sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]
+                for word in range(n_words):
+                    sums[staged[its] * n_words + word] = staged_sums[its * n_words + word]
 
 
 @part

@@ -244,7 +244,8 @@ class Group(Record):
 class Value(Record):
     """What makes the values of one aggregate; without sums or a Scan they are the counts."""
 
-    sums: int  # by slot, or 0
+    sums: int  # by slot, so many words each, or 0
+    n_words: int
     staged_sums: int  # by group
     is_average: int  # whether values are the sums by the counts
     summand: int  # column of the rows collected that is added up

@@ -17,7 +17,7 @@ from lftj.storage.support import SupportVersion
 from lftj.storage.version_memory import Index, Run
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.grouped import GroupTable
-from maintenance.groups.whole_sums import WORDS, WholeAverages, WholeSums
+from maintenance.groups.whole_sums import WholeAverages, WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.machine.records import GROUP, Group, Layered, Value
 
@@ -218,8 +218,9 @@ class Groups:
             self._lists.append(np.array(aggregate.columns, np.int64))
             its.columns, its.n_columns = address(self._lists[-1]), len(aggregate.columns)
         if isinstance(accumulator, WholeSums):
-            self._lists.append(np.zeros(WORDS * self._rows, np.uint32))
+            self._lists.append(np.zeros(accumulator.n_words * self._rows, np.uint32))
             its.staged_sums = address(self._lists[-1])
+            its.n_words = accumulator.n_words
             its.is_average = isinstance(accumulator, WholeAverages)
         return its
 

@@ -1843,8 +1843,8 @@ FAULTS = (
     Fault(
         "the machine forgets sums",
         "maintenance/machine/kernel.py",
-        "                sums[staged[its] * WORDS + word] = staged_sums[its * WORDS + word]\n",
-        "                sums[staged[its] * WORDS + word] = sums[staged[its] * WORDS + word]\n",
+        "                sums[staged[its] * n_words + word] = staged_sums[its * n_words + word]\n",
+        "                sums[staged[its] * n_words + word] = sums[staged[its] * n_words + word]\n",
         MACHINE,
     ),
     Fault(

@@ -38,6 +38,7 @@ DECIMAL = pa.decimal128(38, 2)
 DECIMALS = st.one_of(
     st.integers(-300, 300), st.sampled_from([10**38 - 1, 1 - 10**38, 5 * 10**37, 10**20])
 ).map(lambda units: Decimal(f"{units}e-2"))
+SMALL = st.integers(-999_999_999, 999_999_999).map(lambda units: Decimal(f"{units}e-2"))
 
 KINDS = {
     "count": ("count", pa.int64(), pa.int64(), INTEGERS),
@@ -48,6 +49,11 @@ KINDS = {
     "avg integer": ("avg", pa.int64(), pa.float64(), INTEGERS),
     "sum decimal": ("sum", DECIMAL, DECIMAL, DECIMALS),
     "avg decimal": ("avg", DECIMAL, pa.float64(), DECIMALS),
+    "sum small decimal": ("sum", pa.decimal32(9, 2), pa.decimal128(38, 2), SMALL),
+    "avg small decimal": ("avg", pa.decimal64(18, 2), pa.float64(), SMALL),
+    "sum wide decimal": ("sum", pa.decimal256(76, 2), pa.decimal256(76, 2), DECIMALS),
+    "sum integer as decimal": ("sum", pa.int64(), pa.decimal128(38, 0), INTEGERS),
+    "sum decimal as integer": ("sum", pa.decimal128(38, 0), pa.int64(), INTEGERS.map(Decimal)),
 }
 
 
@@ -318,7 +324,7 @@ def test_carries_between_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for carry_rows in (1, 2, 2**22):
         monkeypatch.setattr(limb_pool, "_CARRY_ROWS", carry_rows)
-        monkeypatch.setattr(whole_sums, "_CARRY_ROWS", carry_rows)
+        monkeypatch.setattr(whole_sums, "CARRY_ROWS", carry_rows)
         for kind in ("sum float", "avg integer", "sum integer"):
             maintained = Maintained(*KINDS[kind][:3])
             values: Iterable[Any] = (MAX, TINY, -1.0, 1e30) if kind == "sum float" else (2**61 - 1, -5, 17)
