@@ -197,6 +197,16 @@ class DictionaryDomain(Domain):
     def size(self) -> int:
         return self._interner.n_codes
 
+    @property
+    def lock(self) -> threading.Lock:
+        """Held by whoever enters values into the interner."""
+        return self._lock
+
+    @property
+    def interner(self) -> Interner:
+        """For kernels that enter values, under the lock, or read those whose codes they hold."""
+        return self._interner
+
     def taken(self, codes: np.ndarray) -> pa.Array:
         """The values of codes, as an array of the dictionary's own type.  O(bytes of the values)."""
         return self._array_of(*self._interner.taken(codes))

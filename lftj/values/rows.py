@@ -141,8 +141,17 @@ class RowDomain(DictionaryDomain):
         """Of the part of fixed width."""
         return self._block_bytes
 
+    def is_signed(self, number: int) -> bool:
+        """Whether a column's values may be below 0, where they are numbers."""
+        return self._packings[number].is_signed
+
+    def has_numbers(self, number: int) -> bool:
+        """Whether a column is of whole numbers: integers, moments in their units, decimals, booleans."""
+        its = self._packings[number]
+        return its.scale is not None or its.form == BOOLEAN
+
     def code_of_bytes(self, value: bytes) -> int:
-        self._enter()
+        self.enter_waiting()
         return super().code_of_bytes(value)
 
     @property
@@ -157,7 +166,7 @@ class RowDomain(DictionaryDomain):
 
     def codes(self, columns: Sequence[ArrowColumn]) -> np.ndarray:
         """Codes of rows, int64; those of new ones are entered.  ``columns``: of exactly :attr:`types`."""
-        self._enter()
+        self.enter_waiting()
         return joined([self._codes_of(batch) for batch in _batches(columns)], np.int64)
 
     def codes_where_known(self, batch: pa.RecordBatch, columns: int) -> np.ndarray | None:
@@ -165,13 +174,13 @@ class RowDomain(DictionaryDomain):
 
         ``columns``: a bit for each, the first column's the lowest.
         """
-        self._enter()
+        self.enter_waiting()
         codes = self._codes_of(batch, refused=columns)
         return None if len(codes) < batch.num_rows else codes
 
     def find(self, columns: Sequence[ArrowColumn]) -> int | None:
         """The code of one row, or None where no row is equal to it."""
-        self._enter()
+        self.enter_waiting()
         codes = self._codes_of(_batch([chunks_of(column)[0] for column in columns]), add=False)
         return int(codes[0]) if codes[0] >= 0 else None
 
@@ -224,7 +233,7 @@ class RowDomain(DictionaryDomain):
         numbers = [found.values for found in list(self._numbers.values()) if found is not None]
         return super().nbytes + sum(array.nbytes for array in numbers) + (waiting.nbytes if waiting else 0)
 
-    def _enter(self) -> None:
+    def enter_waiting(self) -> None:
         """Enter the rows that wait; after that none do."""
         if self._waiting is None:
             return
@@ -563,6 +572,43 @@ def _codes_of_rows(exported, fields, block_bytes, plan, packed, table, following
     return len(codes)
 
 
+@part
+def is_null_in(row, column):
+    """Whether a column of a packed row, at an address, is NULL."""
+    return view8(row, (column >> 3) + 1)[column >> 3] >> np.uint8(column & 7) & np.uint8(1) != 0
+
+
+@part
+def integer_in(row, place, width, is_signed):
+    """The value of a packed row, at an address, that has so many bytes in its block; KEY_MIN where it is
+    that, or has more than 64 bits."""
+    block, value = view8(row, place + width), np.int64(0)
+    for byte in range(min(width, 8)):
+        value |= np.int64(block[place + byte]) << (8 * byte)
+    if is_signed and width < 8:
+        value -= (value >> (8 * width - 1)) << (8 * width)
+    for byte in range(8, width):
+        if block[place + byte] != np.uint8(value >> 63 & 255):
+            return np.int64(KEY_MIN)
+    return value
+
+
+@part
+def stretch_in(row, block_bytes, places):
+    """Where a value of no fixed width begins in a packed row, at an address, and its length.
+
+    places: int64, in the block, of the lengths of this value, last, and of those that come before.
+    """
+    start, length = np.int64(block_bytes), np.int64(0)
+    for place in places:
+        start += length
+        length = np.int64(0)
+        lengths = view8(row, place + _LENGTH_BYTES)
+        for byte in range(_LENGTH_BYTES):
+            length |= np.int64(lengths[place + byte]) << (8 * byte)
+    return start, length
+
+
 @kernel
 def _integers_of(block, column, place, width, is_signed, found, ends):
     """Write a column's values, and the least and the most; returns whether all are there and fit.
@@ -571,16 +617,10 @@ def _integers_of(block, column, place, width, is_signed, found, ends):
     """
     least, most = np.int64(KEY_MAX), np.int64(KEY_MIN)
     for row in range(block.shape[0]):
-        if block[row, column >> 3] >> np.uint8(column & 7) & np.uint8(1):
+        where = block.ctypes.data + block.shape[1] * row
+        if is_null_in(where, column):
             return False
-        value = np.int64(0)
-        for byte in range(min(width, 8)):
-            value |= np.int64(block[row, place + byte]) << (8 * byte)
-        if is_signed and width < 8:
-            value -= (value >> (8 * width - 1)) << (8 * width)
-        for byte in range(8, width):
-            if block[row, place + byte] != np.uint8(value >> 63 & 255):
-                return False
+        value = integer_in(where, place, width, is_signed)
         if value == KEY_MIN:
             return False
         found[row] = value
@@ -601,15 +641,11 @@ def _find_stretches(block, bounds, column, places, starts, offsets):
     is_whole = True
     offsets[0] = 0
     for row in range(block.shape[0]):
-        start, length = bounds[row] + block.shape[1], np.int64(0)
-        for place in places:
-            start += length
-            length = np.int64(0)
-            for byte in range(_LENGTH_BYTES):
-                length |= np.int64(block[row, place + byte]) << (8 * byte)
-        starts[row] = start
+        where = block.ctypes.data + block.shape[1] * row
+        start, length = stretch_in(where, block.shape[1], places)
+        starts[row] = bounds[row] + start
         offsets[row + 1] = offsets[row] + length
-        if block[row, column >> 3] >> np.uint8(column & 7) & np.uint8(1):
+        if is_null_in(where, column):
             is_whole = False
     return is_whole
 

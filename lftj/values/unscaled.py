@@ -24,8 +24,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from indices.compiled import kernel
+from indices.compiled import kernel, part
 from indices.keys import KEY_MAX, KEY_MIN
+from lftj.values.byte_words import view8
 from lftj.values.interner import Interner, read_only
 
 VALUE_BYTES = 32
@@ -38,8 +39,10 @@ SCALES = range(-19, SCALE + 1)
 """Of these scales each number of 64 bits is a value that a dictionary holds."""
 
 _UNKNOWN = KEY_MIN
-_NONE = KEY_MIN + 1  # more digits behind the point, or more bits
-_WORDS = VALUE_BYTES // 4
+NO_NUMBER = KEY_MIN + 1
+"""Of a value with more digits behind the point, or of more bits."""
+
+VALUE_WORDS = VALUE_BYTES // 4
 _WORD = (1 << 32) - 1
 _STEP = 9  # 10**9 < 2**32
 
@@ -186,9 +189,9 @@ class UnscaledTable:
                 return None
             numbers = self._with_room(interner, int(codes[row]))
             if numbers[codes[row]] == _UNKNOWN:
-                words = np.empty(_WORDS, np.int64)
+                words = np.empty(VALUE_WORDS, np.int64)
                 _find(interner.table, codes, row, SCALE - self._scale, words, numbers)
-            if numbers[codes[row]] <= _NONE:
+            if numbers[codes[row]] <= NO_NUMBER:
                 return None
         least, most = ends.tolist() if len(codes) else (0, 0)
         return Numbers(found, self._scale, least, most)
@@ -209,7 +212,7 @@ def value_bytes(numbers: Numbers) -> np.ndarray:
     """The values as a dictionary has them: uint8, ``VALUE_BYTES`` each.  The scale is in :data:`SCALES`."""
     data = np.empty(VALUE_BYTES * len(numbers.values), np.uint8)
     values = np.require(numbers.values, np.int64, ("C", "W"))
-    _write(values, SCALE - numbers.scale, np.empty(_WORDS, np.int64), data)
+    _write(values, SCALE - numbers.scale, np.empty(VALUE_WORDS, np.int64), data)
     return data
 
 
@@ -248,7 +251,7 @@ def _look_up(codes, first, numbers, found, ends):
         if code < 0 or code >= len(numbers):
             break
         number = numbers[code]
-        if number <= _NONE:
+        if number <= NO_NUMBER:
             break
         found[row] = number
         least = min(least, number)
@@ -258,73 +261,90 @@ def _look_up(codes, first, numbers, found, ends):
     return row
 
 
+@part
+def number_at(value, drop, words):
+    """The number of a dictionary's value at an address, less its last digits; NO_NUMBER for none.
+
+    drop: how many digits, which must be 0; words: int64 (VALUE_WORDS,), of this alone.
+    """
+    its = view8(value, VALUE_BYTES)
+    for word in range(VALUE_WORDS):
+        words[word] = 0
+        for byte in range(4):
+            words[word] |= np.int64(its[4 * word + byte]) << (8 * byte)
+    is_negative = words[VALUE_WORDS - 1] >> 31 != 0
+    if is_negative:
+        carry = np.int64(1)
+        for word in range(VALUE_WORDS):
+            carry += _WORD - words[word]
+            words[word] = carry & _WORD
+            carry >>= 32
+    rest, left = np.int64(0), drop
+    while left > 0 and rest == 0:
+        divisor = np.int64(10) ** min(left, _STEP)
+        for word in range(VALUE_WORDS - 1, -1, -1):
+            dividend = (rest << 32) | words[word]
+            words[word] = dividend // divisor
+            rest = dividend - words[word] * divisor
+        left -= _STEP
+    for word in range(2, VALUE_WORDS):
+        rest |= words[word]
+    if rest != 0 or words[1] >> 31 != 0:
+        return np.int64(NO_NUMBER)
+    number = (words[1] << 32) | words[0]
+    return -number if is_negative else number
+
+
+@part
+def write_value(number, rise, words, value):
+    """Write a number with so many zeros behind it at an address, as a dictionary has it.
+
+    In two's complement, the lowest byte first.  words: int64 (VALUE_WORDS,), of this alone.
+    """
+    its = view8(value, VALUE_BYTES)
+    is_negative = number < 0
+    magnitude = -number if is_negative else number
+    words[:] = 0
+    words[0], words[1] = magnitude & _WORD, magnitude >> 32
+    left = rise
+    while left > 0:
+        factor = np.int64(10) ** min(left, _STEP)
+        carry = np.int64(0)
+        for word in range(VALUE_WORDS):
+            carry += words[word] * factor
+            words[word] = carry & _WORD
+            carry >>= 32
+        left -= _STEP
+    carry = np.int64(1)
+    for word in range(VALUE_WORDS):
+        half = words[word]
+        if is_negative:
+            carry += _WORD - half
+            half = carry & _WORD
+            carry >>= 32
+        for byte in range(4):
+            its[4 * word + byte] = (half >> (8 * byte)) & 0xFF
+
+
 @kernel
 def _find(table, codes, first, drop, words, numbers):
     """Write what numbers are unknown of codes from row ``first`` on: the values less their last digits.
 
     table: of the interner, read; codes: int64 (n,); drop: how many digits, which must be 0; words: int64
-    (_WORDS,), of this alone; numbers: int64, by code, written.
+    (VALUE_WORDS,), of this alone; numbers: int64, by code, written.
     """
     for row in range(first, len(codes)):
         code = codes[row]
         if code < 0 or code >= len(numbers) or numbers[code] != _UNKNOWN or table.starts[code] == 0:
             continue
-        place = table.starts[code] - 1
-        for word in range(_WORDS):
-            words[word] = 0
-            for byte in range(4):
-                words[word] |= np.int64(table.data[place + 4 * word + byte]) << (8 * byte)
-        is_negative = words[_WORDS - 1] >> 31 != 0
-        if is_negative:
-            carry = np.int64(1)
-            for word in range(_WORDS):
-                carry += _WORD - words[word]
-                words[word] = carry & _WORD
-                carry >>= 32
-        rest, left = np.int64(0), drop
-        while left > 0 and rest == 0:
-            divisor = np.int64(10) ** min(left, _STEP)
-            for word in range(_WORDS - 1, -1, -1):
-                dividend = (rest << 32) | words[word]
-                words[word] = dividend // divisor
-                rest = dividend - words[word] * divisor
-            left -= _STEP
-        for word in range(2, _WORDS):
-            rest |= words[word]
-        if rest != 0 or words[1] >> 31 != 0:
-            numbers[code] = _NONE
-        else:
-            number = (words[1] << 32) | words[0]
-            numbers[code] = -number if is_negative else number
+        numbers[code] = number_at(table.data.ctypes.data + table.starts[code] - 1, drop, words)
 
 
 @kernel
 def _write(numbers, rise, words, data):
-    """Write each number with so many zeros behind it, in two's complement, the lowest byte first.
+    """Write each number with so many zeros behind it.
 
-    numbers: int64 (n,); words: int64 (_WORDS,), of this alone; data: uint8 (n * VALUE_BYTES,), written.
+    numbers: int64 (n,); words: int64 (VALUE_WORDS,), of this alone; data: uint8 (n * VALUE_BYTES,), written.
     """
     for row in range(len(numbers)):
-        number = numbers[row]
-        is_negative = number < 0
-        magnitude = -number if is_negative else number
-        words[:] = 0
-        words[0], words[1] = magnitude & _WORD, magnitude >> 32
-        left = rise
-        while left > 0:
-            factor = np.int64(10) ** min(left, _STEP)
-            carry = np.int64(0)
-            for word in range(_WORDS):
-                carry += words[word] * factor
-                words[word] = carry & _WORD
-                carry >>= 32
-            left -= _STEP
-        carry = np.int64(1)
-        for word in range(_WORDS):
-            value = words[word]
-            if is_negative:
-                carry += _WORD - value
-                value = carry & _WORD
-                carry >>= 32
-            for byte in range(4):
-                data[VALUE_BYTES * row + 4 * word + byte] = (value >> (8 * byte)) & 0xFF
+        write_value(numbers[row], rise, words, data.ctypes.data + VALUE_BYTES * row)

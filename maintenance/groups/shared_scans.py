@@ -56,17 +56,18 @@ class Sharer:
         self.value = names.get(_filtered_value(rule, self.call), "")
         """The variable that a counted one is where it is not NULL; empty where there is no such one."""
         self.constants = tuple(term.value for term in head.value.arguments if isinstance(term, Constant))
-        self._scale: int | None = None  # of the decimals that are added up
+        self.scale: int | None = None
+        """Digits behind the point of the decimals that are added up; None of others."""
         if head.value.function in ("sum", "avg", *VARIANCES):
             (argument,) = argument_names(head.value)
             type_ = rule.bodies[0].types[argument]
-            self._scale = decimal_scale(type_) if type_.domain.name == "decimal" else None
+            self.scale = decimal_scale(type_) if type_.domain.name == "decimal" else None
 
     def columns(self, rows: Mapping[str, np.ndarray]) -> tuple[list[np.ndarray], bool]:
         """What the head reads of rows, and whether its argument is unscaled: decimals that have no codes."""
-        if self._scale is not None and isinstance(rows, RowValues):
+        if self.scale is not None and isinstance(rows, RowValues):
             numbers = rows.numbers(self.arguments[0])
-            if numbers is not None and numbers.scale == self._scale:
+            if numbers is not None and numbers.scale == self.scale:
                 return [*(rows[name] for name in self.groups), numbers.values], True
         return [rows[name] for name in self.names], False
 

@@ -9,6 +9,7 @@ import numpy as np
 from lftj.errors import EvaluationError, RangeError
 from lftj.values.domain import NULL_CODE
 from lftj.values.schema import Schema
+from lftj.values.unscaled import SCALE
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.whole_sums import WholeSums
@@ -19,7 +20,7 @@ from maintenance.heads.maintained_body import RangeBody
 from maintenance.heads.operator_head import OperatorSource
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, BesideSource, SetSource, SideBySideSource
-from maintenance.machine.computing import refusal_of_rows
+from maintenance.machine.computing import Wanted, refusal_of_rows
 from maintenance.machine.ranges import refusal_of_ranges
 from maintenance.machine.scans import FUNCTIONS
 from maintenance.machine.staged_values import staging_of
@@ -83,9 +84,15 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
                 return "several alternatives"
         elif type(source) is not SetSource:
             return "an aggregate among several rules, a window, or evaluated whole"
-        if why := _refusal_of_bodies(source.bodies):
+        if why := _refusal_of_bodies(source.bodies, projected(source)):
             return why
     return None
+
+
+def projected(source: SetSource | BagSource) -> Sequence[Wanted]:
+    """What a head has of its bodies' rows."""
+    names = source._head.variables if isinstance(source, BagSource) else source._names
+    return [(name, None) for name in names]
 
 
 def sharers_of(source: AggregateSource | SideBySideSource) -> Sequence[Sharer]:
@@ -100,7 +107,7 @@ def _refusal_of_aggregates(source: AggregateSource | SideBySideSource) -> str | 
             return why
     if intermediate._support is not None:
         return "several alternatives"
-    return _refusal_of_bodies(intermediate.bodies)
+    return _refusal_of_bodies(intermediate.bodies, read_by(source))
 
 
 def _refusal_of_aggregate(
@@ -108,9 +115,9 @@ def _refusal_of_aggregate(
 ) -> str | None:
     call = sharer.call
     counted = call.function == "count" and accumulator is None
-    summed = call.function in ("sum", "avg") and isinstance(accumulator, WholeSums)
+    summed = isinstance(accumulator, WholeSums)
     if not (counted or summed or call.function in FUNCTIONS):
-        known = "count, sum and avg of whole numbers, min, max and quantiles"
+        known = "count, sum and avg of integers and decimals, min, max and quantiles"
         return f"an aggregate {call.function}, other than {known}"
     if call.function in FUNCTIONS:
         scan = intermediate.own_scan(sharer)
@@ -118,7 +125,21 @@ def _refusal_of_aggregate(
             return f"{call.function} by a tree that heads share"
         if scan._labels:
             return f"{call.function} of values whose codes are in no order"
-    return "a sum of decimals" if sharer._scale is not None else None
+    if summed and sharer.scale is not None and not 0 <= sharer.scale <= SCALE:
+        return f"{call.function} of decimals in units of 10**{-sharer.scale}"
+    return None
+
+
+def read_by(source: AggregateSource | SideBySideSource) -> Sequence[Wanted]:
+    """What is read of the rows: those of the groups, and arguments."""
+    sharers = sharers_of(source)
+    groups: list[Wanted] = [(name, None) for name in sharers[0].groups]
+    return [*groups, *dict.fromkeys(one for sharer in sharers for one in arguments_of(sharer))]
+
+
+def arguments_of(sharer: Sharer) -> Sequence[Wanted]:
+    """The arguments of an aggregate: of one that adds up decimals their numbers."""
+    return [(name, sharer.scale) for name in sharer.arguments]
 
 
 def terms_of(search: BodySearch) -> DeltaBody | None:
@@ -145,15 +166,17 @@ def constant_row(body: RuleBody) -> Mapping[str, int] | None:
     return found if all(stay) else None
 
 
-def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
+def _refusal_of_bodies(bodies: Iterable[RuleBody], wanted: Sequence[Wanted]) -> str | None:
     for body in bodies:
         if isinstance(body, RangeBody):
             (search,) = body.searches
             assert isinstance(search, RangeSums)
-            if why := refusal_of_ranges(search) or refusal_of_rows(body.lowered):
+            if why := refusal_of_ranges(search) or refusal_of_rows(body.lowered, wanted):
                 return why
             continue
         if constant_row(body) is not None:
+            if any(scale is not None for _, scale in wanted):
+                return "decimals are added up of a body without variables"
             continue
         if type(body) is not RuleBody or len(body.searches) != 1 or terms_of(body.searches[0]) is None:
             return "a body that is not kept by one search under delta"
@@ -162,6 +185,6 @@ def _refusal_of_bodies(bodies: Iterable[RuleBody]) -> str | None:
             return "auto keeps a body by trace" if search.traces else "auto makes records for trace"
         if not body._always_passes:
             return "a test beside the rows"
-        if why := refusal_of_rows(body.lowered):
+        if why := refusal_of_rows(body.lowered, wanted):
             return why
     return None

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lftj.values.collector import Collector, Lease
 from lftj.values.dictionary import DictionaryDomain
 from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
@@ -121,3 +122,30 @@ def _decimal(precision: int, scale: int, digits: int, n_bytes: int, value: Decim
     if isinstance(exponent, str) or exponent < -scale or value.adjusted() >= min(precision - scale, SCALE):
         return None
     return int(value.scaleb(digits, _EXACT)).to_bytes(n_bytes, "little", signed=True)
+
+
+class CodeLease:
+    """Sees that codes keep their values which are in no version yet (:mod:`lftj.values.collector`).
+
+    ``current``: older than all that was staged since the program was bound; None while it is not bound.
+    ``others``: of what was staged before, and committed since.
+    """
+
+    def __init__(self, is_needed: bool) -> None:
+        self.is_needed = is_needed
+        self.current: Lease | None = None
+        self.others: list[Lease] = []
+
+    def take(self, collector: Collector) -> None:
+        """From now on hold what is staged."""
+        if self.is_needed:
+            self.current = collector.lease()
+
+    def keep(self, lease: Lease | None) -> None:
+        """What was staged under a lease is committed."""
+        if lease is not None and lease is not self.current:
+            self.others.append(lease)
+
+    def release(self) -> None:
+        """All that was committed is in versions."""
+        self.current, self.others = None, []

@@ -21,7 +21,7 @@ import numpy as np
 from indices.array_views import view_of
 from indices.calls_by_address import caller_of
 from indices.compiled import kernel, part
-from indices.keys import KEY_MAX, KEY_MIN
+from indices.keys import KEY_MAX
 from indices.records import WORD
 from lftj.memory import view
 from lftj.search.records import STATUS_DONE
@@ -37,6 +37,7 @@ from maintenance.groups.joined_groups import _differences
 from maintenance.groups.whole_sums import CARRY_ROWS, MORE_WORDS, with_summands, words_of
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
+from maintenance.machine.dictionaries import decimals_at, encode
 from maintenance.machine.guards import note_seen, within_limits
 from maintenance.machine.keyed import net_keyed
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
@@ -426,22 +427,31 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
         return found, LEFT
     staged_sums = view_u32(value.staged_sums, n * n_words)
     for its in range(n):
-        if groups[2, its] > 0 and found[its] == KEY_MIN:
+        if groups[2, its] > 0 and not -value.most <= found[its] <= value.most:
             return found, LEFT
         for word in range(n_words):
             staged_sums[its * n_words + word] = sums[its, word]
-    return averages(found, groups[2]) if value.is_average else (found, DONE)
+    if value.is_average:
+        return averages(found, groups[2], value.divisor)
+    if value.decimals != 0:
+        for its in range(n):
+            if groups[2, its] > 0:
+                found[its] = encode(decimals_at(value.decimals), found[its])
+                if found[its] < 0:
+                    return found, LEFT
+    return found, DONE
 
 
 @part(makes_arrays=True)
-def averages(sums, counts):
-    """The codes of sums by counts, and a status: LEFT where not both are doubles as they stand."""
+def averages(sums, counts, divisor):
+    """The codes of sums by so many times the counts, and a status: LEFT where not both are doubles as they
+    stand."""
     quotients = np.zeros(len(sums), np.float64)
     for its in range(len(sums)):
-        if counts[its] > MOST_EXACT or not -MOST_EXACT <= sums[its] <= MOST_EXACT:
+        if counts[its] > MOST_EXACT // divisor or not -MOST_EXACT <= sums[its] <= MOST_EXACT:
             return sums, LEFT
         if counts[its] > 0:
-            quotients[its] = sums[its] / counts[its]
+            quotients[its] = sums[its] / (counts[its] * divisor)
     codes = quotients.view(np.int64)
     for its in range(len(codes)):  # as lftj.values.floating has them
         codes[its] ^= (codes[its] >> 63) & KEY_MAX

@@ -424,7 +424,7 @@ class Machine:
         is_begun = header[IS_JOURNALED] or host.is_listened_to
         if is_begun:
             host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
-        status: int = commit(program.address)
+        status = program.run(commit)
         if status == PREPARED:
             moved = {} if clocks is None else clocks.moved
             host.append_single(program.entry(moved))

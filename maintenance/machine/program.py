@@ -12,8 +12,8 @@ these relations.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from lftj.rewriting.guard import Spans
 from lftj.search.regions.weighted import SEARCH_ALL, _search_all
 from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.runs import MAX_RUNS
-from lftj.values.collector import Collector, Lease
 from lftj.values.schema import Schema
 from maintenance.heads.counted_source import BagSource
 from maintenance.heads.head import MaintainedHead
@@ -32,10 +31,20 @@ from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
-from maintenance.machine.computing import RowCode
-from maintenance.machine.eligible import constant_row, refusals, sharers_of, terms_of
+from maintenance.machine.computing import RowCode, Wanted
+from maintenance.machine.dictionaries import Dictionaries
+from maintenance.machine.eligible import (
+    arguments_of,
+    constant_row,
+    projected,
+    read_by,
+    refusals,
+    sharers_of,
+    terms_of,
+)
 from maintenance.machine.entry_form import EntryForm, EntryForms
 from maintenance.machine.guards import guards_of, limits_of, with_seen
+from maintenance.machine.interned_values import CodeLease
 from maintenance.machine.ranges import SideSums, spans_of
 from maintenance.machine.records import (
     HEAD,
@@ -52,7 +61,7 @@ from maintenance.machine.records import (
 )
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging
-from maintenance.machine.structures import Aggregated, Groups, Layers, Sizes, Supports
+from maintenance.machine.structures import Groups, Layers, Sizes, Supports, aggregated_of
 from maintenance.machine.wide_rows import WideRow, change_of, key_stagings, stagings
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
@@ -64,33 +73,6 @@ STAGED = 1 << 10
 _PLACES = ("staged", "n_staged", "log_end", "commits", "taken", "attempt", "is_journaled", "n_written")
 STAGED_AT, N_STAGED, LOG_END, COMMITS, TAKEN, ATTEMPT, IS_JOURNALED, N_WRITTEN = map(Program.place, _PLACES)
 """Of the header."""
-
-
-class CodeLease:
-    """Sees that codes keep their values which are in no version yet (:mod:`lftj.values.collector`).
-
-    ``current``: older than all that was staged since the program was bound; None while it is not bound.
-    ``others``: of what was staged before, and committed since.
-    """
-
-    def __init__(self, is_needed: bool) -> None:
-        self.is_needed = is_needed
-        self.current: Lease | None = None
-        self.others: list[Lease] = []
-
-    def take(self, collector: Collector) -> None:
-        """From now on hold what is staged."""
-        if self.is_needed:
-            self.current = collector.lease()
-
-    def keep(self, lease: Lease | None) -> None:
-        """What was staged under a lease is committed."""
-        if lease is not None and lease is not self.current:
-            self.others.append(lease)
-
-    def release(self) -> None:
-        """All that was committed is in versions."""
-        self.current, self.others = None, []
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +112,7 @@ class MachineProgram:
         self.refusals = refusals(versions, heads)
         self.heads = {name: head for name, head in heads.items() if name not in self.refusals}
         self._keep: list[np.ndarray] = []
+        self._dictionaries = Dictionaries()
         self._objects: list[object] = []
         self._read: list[tuple[str, Sequence[int]]] = []  # relations, and columns of theirs
         self._layers: dict[tuple[str, IndexKey], Layers] = {}
@@ -258,16 +241,14 @@ class MachineProgram:
             assert isinstance(source, RuleSource)
             if isinstance(source, AggregateSource | SideBySideSource):
                 bodies: Sequence[RuleBody] = source._intermediate.bodies
-                wanted = _read_by(source)
+                wanted = read_by(source)
                 name = sharers_of(source)[0].head.relation  # whose figures the general way writes
-            elif isinstance(source, BagSource):
-                bodies, wanted = source.bodies, source._head.variables
             else:
-                assert isinstance(source, SetSource)
-                bodies, wanted = source.bodies, source._names
+                assert isinstance(source, SetSource | BagSource)
+                bodies, wanted = source.bodies, projected(source)
             for body in bodies:
                 if (row := constant_row(body)) is not None:
-                    found.append(self._exist(name, body, [row[one] for one in wanted]))
+                    found.append(self._exist(name, body, [row[one] for one, _ in wanted]))
                     continue
                 (search,) = body.searches
                 if body.lowered.empty:
@@ -297,7 +278,7 @@ class MachineProgram:
             )
         )
 
-    def _join(self, name, terms, body: RuleBody, wanted: Sequence[str]) -> int:  # type: ignore[no-untyped-def]
+    def _join(self, name, terms, body: RuleBody, wanted: Sequence[Wanted]) -> int:  # type: ignore[no-untyped-def]
         (search,) = body.searches
         searches, key, level = terms.searches, terms._key, terms._level
         self._objects.append(searches)
@@ -383,22 +364,24 @@ class MachineProgram:
         self._more_layers.append(layers)
         return relation, layers
 
-    def _rows(self, body: RuleBody, wanted: Sequence[str], places: Sequence[int] | None = None) -> int:
+    def _rows(self, body: RuleBody, wanted: Sequence[Wanted], places: Sequence[int] | None = None) -> int:
         """What is made of a body's rows.  ``places``: of the search's columns in what is found, if not as
         they are."""
-        names = wanted if body.lowered.finishes_in_search else body._emitted
+        as_found = body.lowered.finishes_in_search and all(scale is None for _, scale in wanted)
+        names = [name for name, _ in wanted] if as_found else body._emitted
         columns = [body._places[0][body._emitted.index(name)] for name in names]
         if places is not None:
             columns = [places[column] for column in columns]
         fields = {"places": self._kept(columns), "n_places": len(columns), "columns": len(wanted)}
-        if not body.lowered.finishes_in_search:
-            code = RowCode(body.lowered, body._emitted)
+        if not as_found:
+            code = RowCode(body.lowered, body._emitted, self._dictionaries)
+            registers = [code.register_of(one) for one in wanted]
             fields |= {
                 "registers": self._kept(code.initial),
                 "n_registers": len(code.initial),
                 "code": self._kept(code.code),
                 "n_instructions": code.n_instructions,
-                "wanted": self._kept(code.places(wanted)),
+                "wanted": self._kept(registers),
             }
         return self._kept(Rows.fields(**fields))
 
@@ -423,14 +406,16 @@ class MachineProgram:
 
     def _group(self, where: int, source: AggregateSource | SideBySideSource) -> None:
         """The GROUP of a head, whose address this is."""
-        read, aggregates = _read_by(source), []
-        for sharer in sharers_of(source):
+        read, aggregates = read_by(source), []
+        for sharer, accumulator in zip(sharers_of(source), source._groups._accumulators, strict=False):
             scan, at = source._intermediate.own_scan(sharer), 0
             if scan is not None:
                 self._scans.append(Scans(scan, sharer.call, self._apart))
                 at = self._scans[-1].address
-            columns = [read.index(name) for name in sharer.names]
-            aggregates.append(Aggregated(columns[-1] if columns else 0, at, columns))
+            columns = [*range(len(sharer.groups)), *(read.index(one) for one in arguments_of(sharer))]
+            summand = columns[-1] if columns else 0
+            its = aggregated_of(sharer, accumulator, self._dictionaries)
+            aggregates.append(replace(its, summand=summand, scan=at, columns=columns))
         shown: Sequence[int] = range(source._groups._n_keys + 1)
         beside: list[int] = []
         if isinstance(source, SideBySideSource):
@@ -501,9 +486,16 @@ class MachineProgram:
         limits = limits_of(self._strata, spans) if self._guards else spans
         for guards in self._guards.values():
             guards.bind(limits, versions)
+        self._dictionaries.look()
         self.header[COMMITS] = self.header[TAKEN] = 0
         self.new_log()
         return True
+
+    def run(self, kernel: Callable[[int], int]) -> int:
+        """What a kernel gives of it."""
+        if not self._dictionaries:
+            return kernel(self.address)
+        return self._dictionaries.running(kernel, self.address)
 
     @property
     def wants_room(self) -> bool:
@@ -577,12 +569,6 @@ class MachineProgram:
 def _whole_key(head: MaintainedHead) -> IndexKey:
     """That of the index of a head whose last level is its value."""
     return tuple(range(len(head.schema.columns))), ()
-
-
-def _read_by(source: AggregateSource | SideBySideSource) -> Sequence[str]:
-    """The variables that are read of the rows: those of the groups, and arguments."""
-    sharers = sharers_of(source)
-    return [*sharers[0].groups, *dict.fromkeys(name for sharer in sharers for name in sharer.arguments)]
 
 
 def _under_auto(heads: Iterable[MaintainedHead]) -> Iterator[AutoBody]:

@@ -247,7 +247,10 @@ class Value(Record):
     sums: int  # by slot, so many words each, or 0
     n_words: int
     staged_sums: int  # by group
-    is_average: int  # whether values are the sums by the counts
+    most: int  # a sum is not above that, nor its negative
+    decimals: int  # address of the Decimals whose codes are the values, 0: the sums are
+    is_average: int  # whether values are the sums by the counts, which are taken so many times
+    divisor: int
     summand: int  # column of the rows collected that is added up
     scan: int  # address, or 0
     columns: int  # those of the rows collected that the Scan reads, 0: all; and how many

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indices.keys import KEY_MAX
 from lftj.memory import address
 from lftj.storage.catalog import IndexKey
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.support import SupportVersion
 from lftj.storage.version_memory import Index, Run
+from lftj.values.dictionary import DecimalDomain
+from lftj.values.kinds import plain_type
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.grouped import GroupTable
+from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.whole_sums import WholeAverages, WholeSums
 from maintenance.heads.head import MaintainedHead
+from maintenance.machine.dictionaries import Dictionaries
 from maintenance.machine.records import GROUP, Group, Layered, Value
 
 
@@ -169,11 +174,27 @@ class Aggregated:
     """One aggregate of a head, and where in the rows collected its argument stands.
 
     ``scan``: the address of its Scan, 0 where it has none; ``columns``: those that the Scan reads.
+    ``decimals``, ``most``, ``divisor``: of sums, see :class:`~maintenance.machine.records.Value`.
     """
 
     summand: int = 0
     scan: int = 0
     columns: Sequence[int] = ()
+    decimals: int = 0
+    most: int = KEY_MAX
+    divisor: int = 1
+
+
+def aggregated_of(sharer: Sharer, accumulator: Accumulator | None, dictionaries: Dictionaries) -> Aggregated:
+    """How the values of an aggregate are made of its sums, if it has some."""
+    type_ = sharer.head.schema.columns[-1].type
+    if isinstance(accumulator, WholeAverages):
+        return Aggregated(divisor=10 ** (sharer.scale or 0))
+    if not (isinstance(accumulator, WholeSums) and isinstance(type_.domain, DecimalDomain)):
+        return Aggregated()
+    arrow = plain_type(type_.arrow)
+    decimals = dictionaries.decimals(type_.domain, arrow.scale, enters=True)
+    return Aggregated(decimals=decimals, most=min(10**arrow.precision - 1, KEY_MAX))
 
 
 class Groups:
@@ -214,6 +235,7 @@ class Groups:
     def _value(self, aggregate: Aggregated, accumulator: Accumulator | None, columns: int) -> Value:
         its = Value(np.zeros(Value.LENGTH, np.int64))
         its.scan, its.summand = aggregate.scan, aggregate.summand
+        its.decimals, its.most, its.divisor = aggregate.decimals, aggregate.most, aggregate.divisor
         if aggregate.scan and list(aggregate.columns) != list(range(columns)):
             self._lists.append(np.array(aggregate.columns, np.int64))
             its.columns, its.n_columns = address(self._lists[-1]), len(aggregate.columns)

@@ -70,6 +70,7 @@ MACHINE = (
 
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
+MACHINE_READ_OFF = ("maintenance/machine/test_machine_read_off.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
 MACHINE_BATCHES = ("maintenance/machine/test_machine_batches.py",)
@@ -1581,8 +1582,8 @@ FAULTS = (
     Fault(
         "the higher words of a decimal are not looked at",
         "lftj/values/rows.py",
-        "            if block[row, place + byte] != np.uint8(value >> 63 & 255):\n",
-        "            if block[row, place + byte] != np.uint8(value >> 63 & 255) and byte > 30:\n",
+        "        if block[place + byte] != np.uint8(value >> 63 & 255):\n",
+        "        if block[place + byte] != np.uint8(value >> 63 & 255) and byte > 30:\n",
         WIDE,
     ),
     Fault(
@@ -1814,10 +1815,52 @@ FAULTS = (
     Fault(
         "the machine rounds averages of sums that no double holds",
         "maintenance/machine/kernel.py",
-        "        if counts[its] > MOST_EXACT or not -MOST_EXACT <= sums[its] <= MOST_EXACT:\n"
+        "        if counts[its] > MOST_EXACT // divisor or not -MOST_EXACT <= sums[its] <= MOST_EXACT:\n"
         "            return sums, LEFT\n",
         "",
         MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine enters decimals with a digit less",
+        "maintenance/machine/dictionaries.py",
+        "digits=SCALE - scale, ",
+        "digits=SCALE - scale - 1, ",
+        MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine averages decimals as if they were whole",
+        "maintenance/machine/structures.py",
+        "        return Aggregated(divisor=10 ** (sharer.scale or 0))\n",
+        "        return Aggregated()\n",
+        MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine reads NULL off rows",
+        "maintenance/machine/dictionaries.py",
+        "    if row == 0 or is_null_in(row, its.column):\n        return np.int64(KEY_MIN)\n",
+        "    if row == 0:\n        return np.int64(KEY_MIN)\n",
+        MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine does not look where a dictionary stands now",
+        "maintenance/machine/dictionaries.py",
+        "            self.look()\n            return kernel(where)\n",
+        "            return kernel(where)\n",
+        MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine compares decimals of several scales as they stand",
+        "maintenance/machine/computing.py",
+        "            registers = [self._at_scale(one, scale), self._at_scale(other, scale)]\n",
+        "            registers = [one.register, other.register]\n",
+        MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine publishes a sum that has more digits than its type",
+        "maintenance/machine/kernel.py",
+        "        if groups[2, its] > 0 and not -value.most <= found[its] <= value.most:\n",
+        "        if groups[2, its] > 0 and found[its] == KEY_MIN:\n",
+        MACHINE_READ_OFF,
     ),
     Fault(
         "averages below zero by the machine stand in no order",
