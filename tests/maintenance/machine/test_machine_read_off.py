@@ -176,6 +176,36 @@ def test_where_a_dictionary_has_no_room_the_general_way_makes_it() -> None:
     assert len(both[0]["x"]) == 8
 
 
+def test_all_goes_by_the_machine_while_dictionaries_grow() -> None:
+    random = Random(4)
+    both = both_of("x(n, sum(p)) <- sale(note: n, price: p).", [sale(random, 0)])
+    ways = []
+    for number in range(1, 300):
+        row = sale(random, number)
+        (one, is_fast), (other, _) = (
+            outcome(ws, [], [(*row[:2], Decimal(number), *row[3:-1], f"n{number}" * 9)]) for ws in both
+        )
+        assert one == other
+        ways.append(is_fast)
+    assert all(ways[2:])
+
+
+def test_null_that_is_read_goes_the_general_way() -> None:
+    both = both_of(
+        "x(n, p, count(), z) <- sale(shop: s, note: n, price: p, size: z), shop(s, _).", [], nulls="keep"
+    )
+    random = Random(6)
+    for number in range(12):
+        row = sale(random, number)
+        for place in {4: (2,), 6: (-1,), 8: (6,), 9: (2, -1)}.get(number, ()):
+            values = list(row)
+            values[place] = None
+            row = tuple(values)
+        (one, _), (other, _) = (outcome(ws, [], [row]) for ws in both)
+        assert one == other
+    assert sorted(map(repr, both[0]["x"])) == sorted(map(repr, both[1]["x"]))
+
+
 def test_null_that_nobody_may_read_is_told_of() -> None:
     both = both_of("x[s] = sum(p) <- sale(shop: s, price: p), p is not null.", [], nulls="keep")
     random = Random(3)
