@@ -8,7 +8,8 @@
 ``once``: answers of a database, warm and the first of one just loaded.  ``kept``: refreshes of 10 orders and
 their items, by each strategy, in turns with DuckDB, which computes anew, and in a row; the answers are kept,
 and other heads for what these need.  ``unread``: memory of what is loaded, and commits that no rule reads.
-``workspace``: all queries in one, by the first of the strategies.  What is measured is the SQL as published
+``workspace``: all queries in one, by the first of the strategies.  ``single``: one order with its items a
+transaction, queries 3, 5 and 10, by the first too.  What is measured is the SQL as published
 (views have all rows, without LIMIT); rules written by hand stand beside it.
 
 A selection writes into bench/results/selection/ or, with ``--quick``, bench/results/quick/.
@@ -25,10 +26,11 @@ from bench.report.machine import as_markdown, describe
 from bench.report.options import results_folder
 from bench.tpch import measures
 from bench.tpch.queries import QUERIES
+from bench.tpch.single_orders import single_orders
 from bench.tpch.tables import tables
 from maintenance.heads.strategies import STRATEGIES
 
-MEASURES = ("once", "kept", "unread", "workspace")
+MEASURES = ("once", "kept", "unread", "workspace", "single")
 SCALE = 0.1
 
 
@@ -86,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parts.append(measures.kept(chosen.queries, loaded, 3 if few else 9, _say, chosen.strategies))
         elif name == "unread":
             parts.append(measures.unread(loaded, _say))
+        elif name == "single":
+            parts.append(single_orders(chosen.queries, loaded, _say, chosen.strategies[0]))
         else:
             parts.append(
                 measures.workspace(chosen.queries, loaded, 3 if few else 9, _say, chosen.strategies[0])

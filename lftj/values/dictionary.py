@@ -20,6 +20,7 @@ import copy
 import decimal
 import threading
 import weakref
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -178,6 +179,11 @@ class DictionaryDomain(Domain):
         offsets = np.array([0, len(value)])
         with self._lock:
             return int(self._interner.codes(np.frombuffer(value, np.uint8), offsets)[0])
+
+    def codes_of_bytes(self, values: bytes, ends: Sequence[int]) -> list[int]:
+        """The same of several values, one behind the other; ``ends``: 0, and where each one ends."""
+        with self._lock:
+            return self._interner.codes(np.frombuffer(values, np.uint8), np.array(ends)).tolist()
 
     def values(self) -> pa.Array:
         """All values, in the order of their codes.

@@ -150,9 +150,9 @@ class RowDomain(DictionaryDomain):
         its = self._packings[number]
         return its.scale is not None or its.form == BOOLEAN
 
-    def code_of_bytes(self, value: bytes) -> int:
+    def codes_of_bytes(self, values: bytes, ends: Sequence[int]) -> list[int]:
         self.enter_waiting()
-        return super().code_of_bytes(value)
+        return super().codes_of_bytes(values, ends)
 
     @property
     def waits(self) -> bool:

@@ -62,7 +62,7 @@ from maintenance.machine.records import (
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports, aggregated_of
-from maintenance.machine.wide_rows import WideRow, change_of, key_stagings, stagings
+from maintenance.machine.wide_rows import WideRows, change_of, key_stagings, stagings
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
 from maintenance.strategies.strategy import Round, Versions
@@ -85,7 +85,7 @@ class Layout:
     and in the layers.
     """
 
-    staged: Mapping[str, tuple[int, int, Sequence[Staging] | WideRow | None, Schema]]
+    staged: Mapping[str, tuple[int, int, Sequence[Staging] | WideRows | None, Schema]]
     keys: Mapping[str, Sequence[tuple[int, Staging]]]
     names: Sequence[str]
     arities: Sequence[int]

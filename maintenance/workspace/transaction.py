@@ -36,7 +36,7 @@ from maintenance.machine.keyed import KEY_ERASED, UPSERTED
 from maintenance.machine.piece import Piece
 from maintenance.machine.program import Layout
 from maintenance.machine.staged_values import LARGEST
-from maintenance.machine.wide_rows import WideRow
+from maintenance.machine.wide_rows import WideRows
 from maintenance.stats import TransactionStats
 from maintenance.strategies.strategy import Versions
 from maintenance.workspace.not_there import OF_TRANSACTIONS, called_otherwise
@@ -306,7 +306,15 @@ class Transaction:
         number, width, stagings, schema = known
         if self._lease is None and schema.dictionaries:
             self._lease_numbers()
-        staged = []
+        staged: list[int] = []
+        if isinstance(stagings, WideRows):
+            if any(type(row) is not tuple or len(row) != width for row in source):
+                return False
+            found = stagings.staged(number, weight, source)
+            if found is None:
+                return False
+            self._numbers += found
+            return True
         for row in source:
             if type(row) is not tuple or len(row) != width:
                 return False
@@ -317,12 +325,6 @@ class Transaction:
                     if type(value) is not int or not -LARGEST <= value <= LARGEST:
                         return False
                     staged.append(value)
-                continue
-            if isinstance(stagings, WideRow):
-                codes = stagings(row)
-                if codes is None:
-                    return False
-                staged += codes
                 continue
             for value, code_of in zip(row, stagings, strict=True):
                 code = code_of(value)

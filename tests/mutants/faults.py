@@ -2040,8 +2040,8 @@ FAULTS = (
     Fault(
         "the machine packs two zeros apart",
         "maintenance/machine/wide_rows.py",
-        "_DOUBLE.pack(value + 0.0)",
-        "_DOUBLE.pack(value)",
+        "is None else value + 0.0",
+        "is None else value",
         MACHINE_TYPES,
     ),
     Fault(
