@@ -46,26 +46,35 @@ def parameters_of(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def plain_values(names: tuple[str, ...], given: Mapping[str, Any] | None) -> dict[str, Value]:
+def plain_values(names: tuple[str, ...], given: Any) -> dict[str, Value]:
     """The values of a program's parameters, as literals would have them.
 
-    Raises ParameterError: one is missing, or is none of the program's, or is no value that a rule can write.
+    Raises ParameterError: one is missing, or is none of the program's, or is no value that a rule can write,
+    or what is given is no mapping.
 
     >>> import numpy as np
     >>> plain_values(("day", "k"), {"day": datetime.date(2026, 1, 31), "k": np.int32(5)})
     {'day': datetime.date(2026, 1, 31), 'k': 5}
     """
-    given = given or {}
+    given = {} if given is None else given
+    known = ", ".join(f"${name}" for name in names)
+    if not isinstance(given, Mapping):
+        example = names[0] if names else "name"
+        raise ParameterError(
+            f"params= takes a mapping such as {{{example!r}: ...}}, not a {type(given).__name__}: the rule"
+            f" has {known or 'no parameter; one is written $name'}"
+        )
     for name in given:
         if name not in names:
-            known = ", ".join(f"${known}" for known in names)
             raise ParameterError(
                 f"params= names {name!r}, which is no parameter of the rule"
                 f"{f'; it has {known}' if names else ': it has none; one is written $name'}"
             )
     for name in names:
         if name not in given:
-            raise ParameterError(f"parameter ${name} has no value: give it as params={{{name!r}: ...}}")
+            raise ParameterError(
+                f"parameter ${name} has no value: give it as params={{{name!r}: ...}}; the rule has {known}"
+            )
     return {name: _plain(name, given[name]) for name in names}
 
 

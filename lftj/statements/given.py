@@ -6,6 +6,7 @@ ibis expression, a DuckDB relation, a narwhals frame over one of these.  A polar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,12 @@ from typing import Any
 from lftj.errors import SqlError, UnsupportedSqlError
 from lftj.language.diagnostics import error_at, suggestion
 from lftj.statements.parameters import filled
+
+_RULE = re.compile(
+    r"(?:\s|//[^\n]*\n)*((?:bag\s+)?(?!(?:select|with|from|values|pivot|unpivot)\b)\w+\s*[(\[][^;]*?<-)",
+    re.IGNORECASE,
+)
+"""A head and its arrow: a bracket stands behind the first word, as in no other statement of SQL."""
 
 
 @contextmanager
@@ -22,6 +29,14 @@ def given(source: Any, params: Any = None, dialect: str | None = None) -> Iterat
     Of a text of another dialect, places are in what it becomes in DuckDB's.
     Raises SqlError, ParameterError, and ImportError where the dialect needs sqlglot.
     """
+    if isinstance(source, str) and (rule := _RULE.match(source)) is not None:
+        raise error_at(
+            SqlError,
+            source,
+            rule.span(1),
+            "this is a rule, where SQL stands; query() takes it, and install() of a Workspace keeps it up to"
+            " date",
+        )
     written = text_of(source) if dialect is None else _translated(source, dialect)
     statement = filled(written, params)
     try:

@@ -56,18 +56,23 @@ def filled(text: str, params: Any = None) -> Filled:
     Raises ParameterError for a parameter without a value, a value without a parameter or of no SQL type.
     """
     places = _parameters(text) if "?" in text or "$" in text else []
-    values = _named(params)
+    values, names = _named(params), dict.fromkeys(name for _, name in places)
     missing = [(span, name) for span, name in places if name not in values]
     if missing:
         span, name = missing[0]
         there = f"there are values for {quoted_list(values, 'and')}" if values else "no values are given"
+        all_of_it = f"the statement has {quoted_list(names, 'and')}"
         raise error_at(
-            ParameterError, text, span, f"parameter {name!r} has no value: {there}; params= takes them"
+            ParameterError,
+            text,
+            span,
+            f"parameter {name!r} has no value: {there}; params= takes them, and {all_of_it}",
         )
-    unknown = sorted(values.keys() - {name for _, name in places})
+    unknown = [name for name in values if name not in names]
     if unknown:
         raise ParameterError(
-            f"values are given for {quoted_list(unknown, 'and')}, which the statement does not have"
+            f"values are given for {quoted_list(unknown, 'and')}, which the statement does not have: it has "
+            + (quoted_list(names, "and") if names else "none; one is written ?, $1 or $name")
         )
     pieces, replaced, end, length = [], [], 0, 0
     for (start, stop), name in places:

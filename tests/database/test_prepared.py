@@ -111,7 +111,15 @@ def test_a_parameter_is_a_literal_that_comes_later(db: lftj.Database, case: str)
 REFUSED: dict[str, tuple[Callable[[lftj.Database], object], str]] = {
     "missing": (
         lambda db: db.query("h(b) <- edge($k, b)."),
-        r"parameter \$k has no value: give it as",
+        r"parameter \$k has no value: give it as params=\{'k': \.\.\.\}; the rule has \$k$",
+    ),
+    "one of two": (
+        lambda db: db.query("h(b) <- edge($k, b), b > $j.", params={"k": 1}),
+        r"parameter \$j has no value: .*; the rule has \$k, \$j$",
+    ),
+    "by place": (
+        lambda db: db.query("h(b) <- edge($k, b).", params=[1]),  # type: ignore[arg-type]
+        r"params= takes a mapping such as \{'k': \.\.\.\}, not a list: the rule has \$k$",
     ),
     "unknown": (lambda db: db.query("h(b) <- edge($k, b).", params={"k": 1, "j": 2}), r"'j', .* it has \$k"),
     "none": (lambda db: db.query("h(b) <- edge(1, b).", params={"j": 2}), "it has none"),

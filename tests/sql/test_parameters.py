@@ -120,8 +120,17 @@ def test_numbers_of_numpy_are_values() -> None:
     [
         ("select ?", None, "'1' has no value: no values are given"),
         ("select ?, ?", [1], r"'2' has no value: there are values for '1'"),
-        ("select ?", [1, 2], "values are given for '2', which"),
-        ("select 1", [1], "values are given for '1', which"),
+        (
+            "select ?, $b",
+            {"1": 1},
+            "'b' has no value: .* '1'; params= takes .* the statement has '1' and 'b'",
+        ),
+        ("select ?", [1, 2], "values are given for '2', which the statement does not have: it has '1'$"),
+        (
+            "select 1",
+            [1],
+            r"values are given for '1', which .*: it has none; one is written \?, \$1 or \$name",
+        ),
         ("select $name", {"nam": 1}, "'name' has no value: there are values for 'nam'"),
         ("select $name", {"name": 1, "other": 2}, "'other', which"),
         ("select $name", 3, "not a int"),

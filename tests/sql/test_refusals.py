@@ -181,3 +181,33 @@ def test_a_view_that_fails_rolls_its_transaction_back(ws: Workspace) -> None:
     assert sorted(ws["name"]) == [(1, "a"), (2, "b")]
     assert list(ws["one"]) == [(1, 2)]
     ws.verify()
+
+
+@pytest.mark.parametrize(
+    ("rule", "head"),
+    [
+        ("h(x) <- edge(x, _).", "h(x) <-"),
+        ("  // all\nbag h(x) <- edge(x, y), x > $k.", "bag h(x) <-"),
+        ("h[x] = count() <- edge(x, _).", "h[x] = count() <-"),
+        ("h(x), g(y) <- edge(x, y).", "h(x), g(y) <-"),
+    ],
+)
+def test_a_rule_says_who_takes_it(ws: Workspace, rule: str, head: str) -> None:
+    db = lftj.Database()
+    asked = (db.sql, db.explain_sql, ws.sql, ws.transaction().sql, lambda text: ws.create_view("v", text))
+    for ask in asked:
+        with pytest.raises(
+            SqlError, match=r"^this is a rule, .*query\(\) takes it, and install\(\)"
+        ) as raised:
+            ask(rule)
+        assert raised.value.span is not None
+        start, end = raised.value.span
+        assert rule[start:end] == head
+    with pytest.raises(SqlError, match="this is a rule"):
+        db.sql(rule, dialect="spark")
+
+
+def test_sql_with_an_arrow_is_no_rule(ws: Workspace) -> None:
+    assert ws.sql("values (1 <-1)").to_pylist() == [{"col0": False}]
+    assert ws.sql("select(src <-1) as low from edge where src <-0").num_rows == 0
+    assert ws.sql("(select src from edge where src <-1)").num_rows == 0
