@@ -180,7 +180,7 @@ class TransactionError(LftjError):
 
 
 class ConflictError(TransactionError):
-    """What the SQL of a transaction read was changed by another one before it was committed: run it again."""
+    """What a transaction's SQL read, or what it is to erase, was changed by another one: run it again."""
 
 
 class CircuitError(LftjError):

@@ -264,6 +264,11 @@ def _read(name: str, types: Mapping[str, pa.DataType], source: Any, key: Sequenc
         raise _of_another_width(name, error, wanted, by_key) from None
     except SourceError as error:
         raise ChangeError(f"changes of {name!r}: {error}") from None
+    if key and len(key) < len(wanted) and set(table.column_names) == set(key):
+        raise ChangeError(
+            f"changes of {name!r} have the key alone, {', '.join(key)}; a row is ({', '.join(wanted)});"
+            f" erase_keys({name!r}, ...) takes keys alone"
+        )
     check_columns(name, table.column_names, wanted)
     return table.select(wanted)
 

@@ -28,6 +28,7 @@ from lftj.values.domains import Domains
 from maintenance.changes.changes import encode_keys, encode_rows, encode_zset
 from maintenance.changes.head_changes import Changes, Outstanding
 from maintenance.changes.keyed_buffer import KeyedBuffer
+from maintenance.changes.rows_there import RowsThere
 from maintenance.changes.signed import Signed
 from maintenance.changes.write_buffer import WriteBuffer
 from maintenance.event_time.stream_buffer import StreamBuffer
@@ -99,6 +100,8 @@ class Transaction:
     """
 
     _open = False  # until it is made
+    _there: tuple[RowsThere, ...] = ()
+    """What is erased because it is there."""
 
     def __init__(self, workspace: Changeable, prepare: Prepare | None = None) -> None:
         self._workspace = workspace
@@ -160,9 +163,27 @@ class Transaction:
         if self._layout is None or not self._stage_numbers(relation, source, 1):
             self._stage(relation, source, 1)
 
-    def erase(self, relation: str, source: Any) -> None:
-        """Stage rows to erase; rows that are not there are no change."""
-        if self._layout is None or not self._stage_numbers(relation, source, -1):
+    def erase(self, relation: str, source: Any, *, missing: str = "ignore") -> None:
+        """Stage rows to erase; rows that are not there are no change, or with ``missing="error"`` refused.
+
+        A row is there then that is in the workspace, or staged before, and has not been erased before; the
+        commit raises ConflictError where another transaction has erased one meanwhile.
+        Raises ChangeError for the first row that is not there; none of the call's rows is staged then.
+
+        Examples:
+            >>> from maintenance import Workspace
+            >>> ws = Workspace()
+            >>> ws.load("edge", {"a": [1, 2], "b": [2, 3]})
+            >>> with ws.transaction() as tx:
+            ...     tx.erase("edge", [(1, 2), (2, 4)], missing="error")
+            Traceback (most recent call last):
+                ...
+            lftj.errors.ChangeError: erase from 'edge': row 1 (counting from 0), (2, 4), is not there; \
+missing="ignore" passes over such rows
+        """
+        if missing != "ignore":
+            self._stage_there(relation, source, missing)
+        elif self._layout is None or not self._stage_numbers(relation, source, -1):
             self._stage(relation, source, -1)
 
     @interruptible()
@@ -293,7 +314,9 @@ class Transaction:
         self._workspace.base_version(relation)
 
     def refuse_conflict(self, versions: Versions) -> None:
-        """Raise ConflictError where the transaction's SQL has read what is not there any more."""
+        """Raise ConflictError where what the transaction has read, or is to erase, is not there any more."""
+        for rows in self._there:
+            rows.refuse_conflict(versions)
         if self._target is not None:
             self._target.refuse_conflict(versions)
 
@@ -406,6 +429,17 @@ class Transaction:
         weights = np.empty(len(columns[0]), np.int64)
         weights.fill(weight)
         self._add(buffer, Signed(columns, weights))
+
+    @interruptible()
+    def _stage_there(self, relation: str, source: Any, missing: str) -> None:
+        """Stage the erasure of rows that must be there."""
+        if missing != "error":
+            raise ValueError(f"missing is {missing!r}; it can be 'ignore' or 'error'")
+        buffer, read = self._buffer(relation)
+        columns = encode_rows(relation, buffer.schema, source, self._workspace.domains, read)
+        rows = RowsThere(self._workspace.base_version(relation), buffer, columns)
+        self._there = (*self._there, rows)
+        self._add(buffer, Signed(columns, np.full(len(columns[0]), -1)))
 
     @interruptible()
     def _stage_upserts(self, relation: str, source: Any) -> None:
