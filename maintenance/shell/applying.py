@@ -13,7 +13,9 @@ Cost: of files whose transactions nobody has to see one by one, that of committi
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
+import os
 import signal
 import sys
 import time
@@ -25,6 +27,7 @@ import pyarrow as pa
 
 from lftj.errors import LftjError
 from lftj.files import sink
+from lftj.files.locations import find
 from lftj.process.progress import bar
 from lftj.shell.inputs import Inputs, Pairs, say, say_dropped
 from lftj.shell.shell import INTERRUPTED, Terminated, write_text
@@ -60,7 +63,11 @@ def apply_files(
     ``install``: called when the files have been found to be ones of changes; the heads are there then.
     """
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(_change_file(workspace, inputs, *change)) for change in changes]
+        files = [
+            stack.enter_context(file)
+            for change in changes
+            for file in _change_files(workspace, inputs, *change)
+        ]
         transaction_type = check_together(files)
         install()
         schemas = _change_schemas(workspace)
@@ -219,9 +226,13 @@ def _placed(paths: Iterable[str], transaction: TransactionId | None) -> Iterator
         raise type(error)(f"{place}: {error}") from None
 
 
-def _change_file(workspace: Workspace, inputs: Inputs, name: str, path: str) -> ChangeFile:
+def _change_files(workspace: Workspace, inputs: Inputs, name: str, said: str) -> Iterator[ChangeFile]:
+    """The file, or those of a pattern by their names.  Raises SourceError where there is none."""
     schema = workspace.base_version(name).schema.shown
-    return ChangeFile(name, path, schema, inputs.nulls or "refuse", inputs.csv_of_changes(path))
+    pattern = said if glob.has_magic(said) and not os.path.exists(said) else None
+    for path in [said] if pattern is None else [file.label for file in find(pattern).files]:
+        csv = inputs.csv_of_changes(path)
+        yield ChangeFile(name, path, schema, inputs.nulls or "refuse", csv, pattern)
 
 
 def _change_schemas(workspace: Workspace) -> dict[str, pa.Schema]:

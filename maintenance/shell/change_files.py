@@ -10,7 +10,8 @@ Invariants
    a transaction come one after the other, each a slice of a batch.
 2. Within a file ``txn`` never decreases, or ChangeError names file and row; so
    the transactions of several files merge by value, each in the files' order.
-3. Without ``txn`` a file is one transaction.  Either all files have it or none.
+3. Without ``txn`` a file is one transaction, and so are all files of a pattern.  Either all files have it or
+   none.
 4. A feed (:mod:`lftj.files.feed`) is read as it comes.  A mark in it ends its transaction
    at once, where no other file can have a part of it; else the next value of
    ``txn`` ends it, in each of the files, or their end.
@@ -21,7 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ class ChangeFile:
     """An open change file or feed of a relation; a context manager.
 
     ``path``: ``-`` is standard input.  ``nulls``: what to do about rows with NULL in a column of the
-    relation, if that was loaded without them.  ``csv``: how a CSV file is written.
+    relation, if that was loaded without them.  ``csv``: how a CSV file is written.  ``pattern``: by which it
+    was found, with others perhaps.
 
     Raises SourceError, and ChangeError where the columns are not those of the relation.
     """
@@ -82,9 +84,11 @@ class ChangeFile:
         schema: Schema,
         nulls: Nulls = "refuse",
         csv: CsvOptions | None = None,
+        pattern: str | None = None,
     ) -> None:
         self.relation = relation
         self.path = feed_name(path)
+        self.pattern = pattern
         self.dropped_rows = 0
         self._drop = nulls == "drop" and not schema.keeps_null
         self._columns = [column.name for column in schema.shown.columns]
@@ -253,17 +257,23 @@ def merged_transactions(
     """
     check_together(files)
     if files[0].transaction_type is None:
-        for file in files:
+        for file, *others in _one_by_one_or_by_pattern(files):
             if file.is_feed:
                 yield from _transactions_of(file.parts())
-            else:
-                yield None, file.parts()  # one transaction, if without rows
+            else:  # one transaction, if without rows
+                yield None, chain.from_iterable(each.parts() for each in (file, *others))
         return
     if len(files) == 1:
         yield from _transactions_of(files[0].parts())
         return
     parts = heapq.merge(*(file.parts() for file in files), key=_key_of)
     yield from groupby(parts, key=lambda part: part.transaction)
+
+
+def _one_by_one_or_by_pattern(files: Sequence[ChangeFile]) -> Iterator[list[ChangeFile]]:
+    """Files without ``txn`` as what is one transaction."""
+    for _, together in groupby(files, lambda file: (file.relation, file.pattern) if file.pattern else file):
+        yield list(together)
 
 
 def _transactions_of(parts: Iterator[Part]) -> Iterator[tuple[TransactionId | None, Iterable[Part]]]:

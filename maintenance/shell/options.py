@@ -37,7 +37,8 @@ CHANGES = click.option(
     multiple=True,
     required=True,
     help="Change relation NAME by the file PATH, which has its columns, 'weight' (+1 or -1) and optionally "
-    "'txn', or by what comes on stdin (-); may be repeated.",
+    "'txn', by all files of a pattern such as 'new/*.csv' in one transaction (with 'txn' by that), or by "
+    "what comes on stdin (-); may be repeated.",
 )
 NULLS_OF_CHANGES = click.option(
     "--nulls",

@@ -149,6 +149,38 @@ def test_what_changes_did_is_written_as_maintain_writes_it(lftj: Lftj) -> None:
     fails(wrong, 2, "two results can't both go to stdout")
 
 
+def test_files_of_a_pattern_are_one_transaction(lftj: Lftj) -> None:
+    Path("new").mkdir()
+    Path("new/b.csv").write_text("a,b,weight\n2,4,1\n1,2,-1\n")
+    Path("new/a.csv").write_text("a,b,weight\n3,4,1\n")
+    Path("new/c.txt").write_text("this is none\n")
+    apply = ("open", "graph", "apply", "--changes")
+    done = lftj(*apply, "edge=new/*.csv", "--out-changes", "tri=tri.csv", "--stats", "stats.jsonl")
+    assert done.status == 0
+    assert sorted(Path("tri.csv").read_text().split()) == ["1,2,3,-1", "2,3,4,1", "a,b,c,weight"]
+    (line,) = Path("stats.jsonl").read_text().splitlines()
+    assert '"changes": 3' in line
+    fails(lftj(*apply, "edge=old/*.parquet"), 1, "old/*.parquet: no file has such a name")
+    done = lftj(*apply, "edge=new/*.csv", "--changes", "edge=new/[a].csv", "--stats", "stats.jsonl")
+    assert len(Path("stats.jsonl").read_text().splitlines()) == 2
+    Path("new/d.csv").write_text("a,b,weight\n5,x,1\n")
+    fails(lftj(*apply, "edge=new/[bd].csv"), 1, "new/d.csv")
+
+
+def test_files_of_a_pattern_are_merged_by_txn(lftj: Lftj) -> None:
+    Path("b1.csv").write_text("txn,a,b,weight\n1,7,8,1\n3,8,9,1\n")
+    Path("b2.csv").write_text("txn,a,b,weight\n2,9,7,1\n3,7,9,1\n")
+    done = lftj("open", "graph", "apply", "--changes", "edge=b?.csv", "--out-changes", "tri=-")
+    assert (done.status, done.out) == (0, "txn,a,b,c,weight\n3,7,8,9,1\n")
+    assert "3 transactions, 4 changes in" in done.err
+
+
+def test_a_path_with_the_signs_of_a_pattern_is_a_file(lftj: Lftj) -> None:
+    Path("day[1].csv").write_text("a,b,weight\n3,4,1\n")
+    assert lftj("open", "graph", "apply", "--changes", "edge=day[1].csv").status == 0
+    assert lftj("open", "graph", "query", "-e", "p(a) <- edge(a, 4).").out == "a\n3\n"
+
+
 def test_a_query_of_a_folder_has_the_options_of_one_over_files(lftj: Lftj) -> None:
     asked = ("open", "graph", "query", "-e", "p(a, b) <- edge(a, b).")
     assert lftj(*asked, "--order-by", "a desc, b", "--limit", "2").out == "a,b\n2,3\n1,2\n"
