@@ -12,7 +12,6 @@ Invariants
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 import shlex
@@ -31,6 +30,7 @@ from lftj.session.sql_statements import (
     sql_statements,
     views_of,
 )
+from lftj.session.typed_rows import fitting, typed_rows
 from lftj.values.names import check_relation_name
 from lftj.values.shown_text import counted
 
@@ -44,7 +44,7 @@ Answer = Callable[[Iterator["pa.RecordBatch"]], object]
 
 HELP = {
     "load": ("NAME PATH [COLUMNS]", "load a file, folder, pattern or URL as relation NAME; columns as a,b,c"),
-    "relations": ("", "what is loaded and installed, with columns and rows"),
+    "relations": ("", "what is loaded and installed, with columns and rows; so do .tables and .schema"),
     "sql": ("SELECT", "answer it, whatever it begins with; without .sql for select, with, from, values"),
     "explain": (
         "[RULES | SELECT | HEAD]",
@@ -59,10 +59,16 @@ HELP = {
     "watch": ("HEAD", "show each change of an installed head from now on"),
     "unwatch": ("HEAD", "no more"),
     "stats": ("[PATH]", "memory and commits so far; to PATH as a picture, SVG"),
-    "help": ("", "this"),
-    "quit": ("", "leave; so does Ctrl-D"),
+    "help": ("", "this; help without the dot, too"),
+    "quit": ("", "leave; so do quit, exit and Ctrl-D"),
 }
 """Each command's arguments and what it does."""
+
+_ELSEWHERE = {"tables": "relations", "schema": "relations", "exit": "quit"}
+"""What other prompts call some."""
+
+_PLAIN = re.compile(r"\s*(help|exit|quit)\s*[;.]?\s*")
+"""Commands that are meant without a dot before them."""
 
 TAKE_RULES = ("explain", "analyze", "count", "install")
 TAKE_SQL = ("sql", *TAKE_RULES)
@@ -97,9 +103,13 @@ def is_complete(text: str) -> bool:
     (False, True)
     >>> is_complete(".load edge edges.csv"), is_complete(".explain p(a) <- edge(a, b),")
     (True, False)
+    >>> is_complete("quit"), is_complete("help;"), is_complete("helper(a)")
+    (True, True, False)
     >>> is_complete("select a from t"), is_complete("select ';' from t;"), is_complete(".count select a")
     (False, True, False)
     """
+    if _PLAIN.fullmatch(text):
+        return True
     command, rest = _words(text) if text.lstrip().startswith(".") else ("", text)
     if (command in TAKE_SQL or not command) and is_sql(rest):
         return is_whole(rest)
@@ -152,11 +162,14 @@ class Session:
         """
         if not statement.strip():
             return None
+        if (plain := _PLAIN.fullmatch(statement)) is not None:
+            statement = f".{plain[1]}"
         if is_sql(statement):
             return self._carry_out_sql(statement)
         if not statement.lstrip().startswith("."):
             return self.answer(self.database.stream(statement, threads=None))
         command, rest = _words(statement)
+        command = _ELSEWHERE.get(command, command)
         if command not in HELP:
             near = difflib.get_close_matches(command, HELP, n=1)
             hint = f"did you mean .{near[0]}?" if near else ".help lists the commands"
@@ -262,7 +275,7 @@ class Session:
         if not rows.strip():
             raise self._misused(command)
         with keeper.transaction() as transaction:
-            getattr(transaction, command)(name, _rows(rows.strip()))
+            getattr(transaction, command)(name, _rows(rows.strip(), self.database[name].schema))
         done = transaction.stats
         return f"{done.inserted.get(name, 0):,} inserted, {done.erased.get(name, 0):,} erased"
 
@@ -340,15 +353,16 @@ class Session:
         return StatementError(f"write .{command} {HELP[command][0]}")
 
 
-def _rows(text: str) -> object:
-    """Rows as Python writes tuples, or the path of a file."""
+def _rows(text: str, schema: pa.Schema) -> object:
+    """Typed rows for a relation, or the path of a file."""
     if not text.startswith("("):
         (path, *more) = shlex.split(text)
         if more:
             raise StatementError(f"{text!r} is not one path; rows are written as (1, 2), (2, 3)")
         return path
     try:
-        rows = ast.literal_eval(f"[{text}]")
-    except (SyntaxError, ValueError):
-        raise StatementError(f"{text!r} are no rows: write them as (1, 2), (2, 3)") from None
-    return [row if isinstance(row, tuple) else (row,) for row in rows]
+        return fitting(typed_rows(text), schema)
+    except ValueError as error:
+        raise StatementError(
+            f'{text!r} are no rows: write them as (1, 2026-01-31), (2, null); texts as "tea" ({error})'
+        ) from None

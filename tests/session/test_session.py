@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,54 @@ def test_rows_are_python_values_and_nothing_else(session: Session) -> None:
         with pytest.raises(StatementError, match="are no rows: write them as"):
             session.execute(f".insert edge {rows}")
     assert session.execute(".count e(a, b) <- edge(a, b).") == 3
+
+
+def test_rows_have_the_literals_of_rules(session: Session) -> None:
+    types = {"id": pa.int64(), "d": pa.date32(), "p": pa.decimal128(8, 2), "f": pa.float64(), "b": pa.bool_()}
+    session.database.load("o", pa.schema(types).empty_table(), nulls="keep")
+    assert session.execute(".insert o (1, 2026-01-01, 5.25, 5.25, true)") == "1 inserted, 0 erased"
+    session.execute(".insert o (2, 2026-01-02, 5, -5, False), (3, null, NULL, None, null)")
+    day = datetime.date(2026, 1, 1)
+    assert sorted(session.database["o"]) == [
+        (1, day, Decimal("5.25"), 5.25, True),
+        (2, day + datetime.timedelta(1), Decimal("5.00"), -5.0, False),
+        (3, None, None, None, None),
+    ]
+    session.execute(".erase o (3, null, null, null, null), (1, 2026-01-01, 5.25, 5.25, true)")
+    assert [row[0] for row in session.database["o"]] == [2]
+    times = {
+        "t": pa.timestamp("us"),
+        "z": pa.timestamp("us", "UTC"),
+        "l": pa.duration("us"),
+        "x": pa.binary(),
+    }
+    session.database.load("m", pa.schema(times).empty_table())
+    session.execute('.insert m (2026-01-01T10:00:00.5, 2026-01-01T10:00:00Z, 90s, x"00ff")')
+    ((at, zoned, long, binary),) = session.database["m"]
+    assert at == datetime.datetime(2026, 1, 1, 10, 0, 0, 500_000) and long == datetime.timedelta(seconds=90)
+    assert zoned == datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC) and binary == b"\x00\xff"
+    for rows, why in (
+        ("(1, tea)", "'tea' is no value"),
+        ("(1, 2026-13-01)", "month"),
+        ("(1, 2026-01-01T10:00:00.1234567)", ""),
+        ("(1 + 1, 2)", "no value"),
+    ):
+        with pytest.raises(StatementError, match=f"are no rows: .*{why}"):
+            session.execute(f".insert edge {rows}")
+    with pytest.raises(lftj.LftjError, match="unknown relation 'egde'; did you mean 'edge'"):
+        session.execute(".insert egde (1, 2)")
+
+
+def test_what_other_prompts_call_commands(session: Session) -> None:
+    relations = session.execute(".relations")
+    assert session.execute(".tables") == session.execute(".schema") == relations
+    assert session.execute("help") == session.execute("help;") == session.execute(".help")
+    for leave in ("quit", "exit;", ".exit", "  quit\n"):
+        assert is_complete(leave)
+        with pytest.raises(Finished):
+            session.execute(leave)
+    session.database.load("help", [(1,)], columns=["a"])
+    assert session.execute("quit(a) <- help(a).") == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
