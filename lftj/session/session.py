@@ -43,7 +43,10 @@ Answer = Callable[[Iterator["pa.RecordBatch"]], object]
 """What a query's rows become: a text to print, a table to show."""
 
 HELP = {
-    "load": ("NAME PATH [COLUMNS]", "load a file, folder, pattern or URL as relation NAME; columns as a,b,c"),
+    "load": (
+        "NAME PATH [COLUMNS] [key=id nulls=keep bag=yes]",
+        "load a file, folder, pattern or URL as relation NAME; columns as a,b,c",
+    ),
     "relations": ("", "what is loaded and installed, with columns and rows; so do .tables and .schema"),
     "sql": ("SELECT", "answer it, whatever it begins with; without .sql for select, with, from, values"),
     "explain": (
@@ -63,6 +66,8 @@ HELP = {
     "quit": ("", "leave; so do quit, exit and Ctrl-D"),
 }
 """Each command's arguments and what it does."""
+
+_OF_LOAD = {"key", "nulls", "bag"}
 
 _ELSEWHERE = {"tables": "relations", "schema": "relations", "exit": "quit"}
 """What other prompts call some."""
@@ -209,11 +214,24 @@ class Session:
 
     def _load(self, rest: str) -> object:
         words = shlex.split(rest)
-        if len(words) not in (2, 3):
+        pairs = [word.partition("=") for word in words[2:] if "=" in word]
+        columns = [word for word in words[2:] if "=" not in word]
+        said = {option: value for option, _, value in pairs}
+        if len(words) < 2 or len(columns) > 1 or len(said) < len(pairs) or not said.keys() <= _OF_LOAD:
             raise self._misused("load")
-        name, path, *columns = words
+        if said.get("nulls", "keep") not in ("keep", "drop") or said.get("bag", "yes") != "yes":
+            raise self._misused("load")
+        name, path = words[:2]
         check_relation_name(name)
-        self.database.load(name, path, columns[0].split(",") if columns else None, progress=True)
+        self.database.load(
+            name,
+            path,
+            columns[0].split(",") if columns else None,
+            nulls=said.get("nulls", "refuse"),  # type: ignore[arg-type]
+            bag="bag" in said,
+            key=said["key"].split(",") if "key" in said else (),
+            progress=True,
+        )
         return self._sizes([name])
 
     def _relations(self, rest: str) -> object:

@@ -135,6 +135,20 @@ def test_rows_have_the_literals_of_rules(session: Session) -> None:
         session.execute(".insert egde (1, 2)")
 
 
+def test_load_takes_key_nulls_and_bag(session: Session) -> None:
+    Path("o.csv").write_text("id,v\n1,5\n2,\n", encoding="utf-8")
+    assert session.execute(".load o o.csv nulls=keep key=id") == "o: 2 rows"
+    assert session.execute(".insert o (3, null)") == "1 inserted, 0 erased"
+    with pytest.raises(lftj.LftjError, match="two rows of key id=1"):
+        session.execute(".insert o (1, 6)")
+    assert session.execute(".load o2 o.csv v,id nulls=drop bag=yes") == "o2: 1 row"
+    session.execute(".insert o2 (5, 1)")
+    assert sorted(session.database["o2"]) == [(5, 1), (5, 1)]
+    for wrong in ("nulls=kept", "bag=no", "kez=id", "a b", "nulls=keep nulls=drop"):
+        with pytest.raises(StatementError, match=r"write \.load NAME PATH .*key=id nulls=keep bag=yes"):
+            session.execute(f".load p o.csv {wrong}")
+
+
 def test_what_other_prompts_call_commands(session: Session) -> None:
     relations = session.execute(".relations")
     assert session.execute(".tables") == session.execute(".schema") == relations
