@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from lftj.storage.wide_columns import WideColumns
 from maintenance.changes.change import Change
 from maintenance.machine.program import MachineProgram
 from maintenance.strategies.strategy import Versions
@@ -35,7 +36,13 @@ def compare(found: Changed, expected: Changed | None) -> None:
     assert expected is not None, "the general way refuses what the machine has done"
     assert found.keys() == expected.keys(), f"{found.keys()} changed, not {expected.keys()}"
     for name, change in found.items():
-        one, other = (
-            [list(map(int, c)) for c in (*each.columns, each.weights)] for each in (change, expected[name])
-        )
+        both = change, expected[name]
+        is_wide = any(isinstance(each.columns, WideColumns) for each in both)
+        one, other = (_items(each, is_wide) for each in both)
         assert one == other, f"{name}: {one}, the general way gives {other}"
+
+
+def _items(change: Change, is_wide: bool) -> list[list[int]]:
+    """Columns and weights; of a wide relation the codes of its rows, which say all that they hold."""
+    columns = [change.columns[0]] if is_wide else change.columns
+    return [list(map(int, each)) for each in (*columns, change.weights)]

@@ -23,6 +23,7 @@ from indices.record_run import RunImage
 from indices.record_sort import number_prefixes
 from indices.scan_tree import ScanTree
 from indices.sensitivity import SensitivityIndex
+from lftj.aggregates.limb_numbers import whole_words
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import CLOSURE, EDGES, SHORTEST, SUMS, TRIANGLES, VALUES
 from lftj.storage.row_table import RowTable
@@ -166,6 +167,7 @@ def _rare() -> None:
     supports.below([ones], 1)
     supports.neighbours(np.ones((2, 1), np.int64), np.zeros(1, np.bool_), 1, (1, False), backwards=False)
     LimbPool().remapped(np.empty(0, np.int64))
+    whole_words(LimbPool().numbers(ones), 1)
     run = IndexRun(np.array([1, 0, 1]), 1)
     RunMerge(run, run).advance(4)
     records = RunImage.of([], ones, ones, []).written()
