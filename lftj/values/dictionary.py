@@ -176,9 +176,7 @@ class DictionaryDomain(Domain):
         >>> new_domain("string").code_of_bytes("tea".encode())
         0
         """
-        offsets = np.array([0, len(value)])
-        with self._lock:
-            return int(self._interner.codes(np.frombuffer(value, np.uint8), offsets)[0])
+        return self.codes_of_bytes(value, [0, len(value)])[0]
 
     def codes_of_bytes(self, values: bytes, ends: Sequence[int]) -> list[int]:
         """The same of several values, one behind the other; ``ends``: 0, and where each one ends."""

@@ -164,8 +164,7 @@ class _Known:
     def __init__(self, domain: DictionaryDomain) -> None:
         self.domain = domain
         self.enters = False
-        self.words, self._following = np.zeros(Dictionary.LENGTH, np.int64), np.zeros(1, np.int64)
-        self._next = np.zeros(Dictionary.LENGTH, np.int64)
+        self.words, self._next = (np.zeros(Dictionary.LENGTH, np.int64) for _ in range(2))
         Dictionary(self.words).following = address(self._next)
         self._tables: tuple[InternTable, InternTable] | None = None  # whose addresses are there
 

@@ -179,7 +179,7 @@ class Stepper:
         attempt = header[ATTEMPT] = header[ATTEMPT] + 1
         piece = Piece(program.log, header[LOG_END], attempt, program.layout)
         self._tried = number, piece
-        status: int = commit(program.address)
+        status = program.run(commit)
         if self._reference is not None and status in (DONE, TO_FOLD):
             compare(piece.changed(), expected)
         return status

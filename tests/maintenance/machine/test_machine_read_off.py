@@ -190,6 +190,29 @@ def test_all_goes_by_the_machine_while_dictionaries_grow() -> None:
     assert all(ways[2:])
 
 
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_batches_read_and_enter_too(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than there is room for at first; and a head that is not stepped one by one enters texts."""
+    monkeypatch.setattr(dictionaries, "ENTERED_VALUES", 2)
+    rules = (
+        "x(n, sum(v)) <- sale(note: n, price: p, rate: r), v = p * (1 - r). y(n, count()) <- sale(note: n)."
+    )
+    random = Random(7)
+    both = both_of(rules, [sale(random, 0)], is_wide)
+    for first in (1, 900):
+        rows = [
+            (number, f"s{number % 3}", Decimal(number), *sale(random, number)[3:-1], f"note {number}" * 3)
+            for number in range(first, first + 800)
+        ]
+        changes = table(SALE, rows).append_column("txn", pa.array(range(800)))
+        changes = changes.append_column("weight", pa.array([1] * 800))
+        one, other = (ws.apply_many({"sale": changes}) for ws in both)
+        assert one.stats.fast == 800 and not other.stats.fast
+        for head in "xy":
+            assert Counter(map(repr, both[0][head])) == Counter(map(repr, both[1][head]))
+    both[0].verify()
+
+
 def test_null_that_is_read_goes_the_general_way() -> None:
     both = both_of(
         "x(n, p, count(), z) <- sale(shop: s, note: n, price: p, size: z), shop(s, _).", [], nulls="keep"
