@@ -27,7 +27,7 @@ from lftj.aggregates.limb_numbers import whole_words
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.database.warming import CLOSURE, EDGES, SHORTEST, SUMS, TRIANGLES, VALUES
 from lftj.storage.row_table import RowTable
-from lftj.storage.runs import IndexRun, RunMerge
+from lftj.storage.runs import DIRECTORY_LEAST, IndexRun, RunMerge
 from lftj.storage.support import SupportVersion
 from lftj.values.domains import Domains
 from maintenance.groups.boundaries import group_boundaries
@@ -167,7 +167,9 @@ def _rare() -> None:
     supports.below([ones], 1)
     supports.neighbours(np.ones((2, 1), np.int64), np.zeros(1, np.bool_), 1, (1, False), backwards=False)
     LimbPool().remapped(np.empty(0, np.int64))
+    LimbPool().add_integers(ones, np.ones((1, 1), np.uint32), ones, np.array([0, 1]), 0)
     whole_words(LimbPool().numbers(ones), 1)
+    IndexRun(np.zeros(4 * DIRECTORY_LEAST, np.int64), DIRECTORY_LEAST)
     run = IndexRun(np.array([1, 0, 1]), 1)
     RunMerge(run, run).advance(4)
     records = RunImage.of([], ones, ones, []).written()
