@@ -285,7 +285,7 @@ class Evaluation:
             return [heads] if heads else []
         read = {name: self.relations[name].n_rows for body in rule.bodies for name in body.relations}
         found = partial(searches, heads, rule, partial(self._problem, rule))
-        return self.request.plans.fed_together(tuple(heads), read, found)
+        return self.request.plans.fed_together(rule, heads, read, found)
 
     def _problem(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> tuple[JoinProblem, Catalog]:
         """What is searched for aggregate heads of a rule with one body, and over what."""

@@ -98,6 +98,9 @@ class _Read:
     reduced: Reduced
 
 
+_RuleOf = tuple[tuple[CheckedHead, ...], tuple[Body, ...]]
+"""Heads of a rule, and its bodies: heads that are wanted for some keys alone have others."""
+
 Fed = Sequence[Sequence[CheckedHead]]
 """Aggregate heads by the search that feeds them."""
 
@@ -148,8 +151,8 @@ class Plans:
     _scanned: dict[Wanted, _Bound[Scanned]] = field(default_factory=dict)
     _looked_at: dict[Wanted, _Bound[_Read]] = field(default_factory=dict)
     _listed: dict[Wanted, Lowered] = field(default_factory=dict)
-    _fed: dict[tuple[CheckedHead, ...], tuple[dict[str, int], Fed]] = field(default_factory=dict)
-    _nearest: dict[tuple[CheckedHead, ...], Nearest | str | None] = field(default_factory=dict)
+    _fed: dict[_RuleOf, tuple[dict[str, int], Fed]] = field(default_factory=dict)
+    _nearest: dict[_RuleOf, Nearest | str | None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def planned(
@@ -286,21 +289,22 @@ class Plans:
         return read.reduced.scan is not None or bool(read.reduced.parts)
 
     def fed_together(
-        self, heads: tuple[CheckedHead, ...], rows: dict[str, int], found: Callable[[], Fed]
+        self, rule: CheckedRule, heads: Sequence[CheckedHead], rows: dict[str, int], found: Callable[[], Fed]
     ) -> Fed:
         """Which aggregate heads of a rule are fed by one search: as it was for relations of such sizes."""
+        key = tuple(heads), tuple(rule.bodies)
         with self._lock:
-            known = self._fed.get(heads)
+            known = self._fed.get(key)
         if known is not None and not _moved(known[0], rows):
             return known[1]
         fed = found()
         with self._lock:
-            self._fed[heads] = rows, fed
+            self._fed[key] = rows, fed
         return fed
 
     def nearest(self, rule: CheckedRule, heads: Sequence[CheckedHead]) -> Nearest | str | None:
         """How what heads of a rule aggregate is found by searches for the nearest, or why it is not."""
-        key = tuple(heads)
+        key = tuple(heads), tuple(rule.bodies)
         with self._lock:
             if key in self._nearest:
                 return self._nearest[key]

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import lftj
+from support.bound_readers import whatever_it_costs
 
 ASOF = "at(e, p) <- trade(s, t, e), quote(s, u, p), u <= t, latest(u)."
 
@@ -79,3 +80,31 @@ def test_a_key_order_that_is_given_is_searched_by() -> None:
     head = "best[e] = max(u) <- trade(s, t, e), quote(s, u, _), u <= t."
     given = db.query(head, order=["s", "t", "u", "e"], order_by="e")
     assert given.equals(db.query(head, order_by="e"))
+
+
+def test_a_program_asked_whole_and_then_by_keys_searches_each_time_what_it_reads() -> None:
+    """A head that is wanted for other keys has another body, of which the searches are others."""
+    rules = "below(b, a) <- a >= b, next(a), r(a), r(b). it(a) <- r(a), below(5, a)."
+    with whatever_it_costs():
+        db = lftj.Database()
+        db.load("r", {"t": [5, 2, 4]})
+        for _ in range(2):
+            assert db.query(rules, head="below").num_rows == 3
+            assert db.query(rules, head="it").to_pydict() == {"a": [5]}
+
+
+def test_heads_of_one_rule_asked_whole_and_then_by_keys_are_fed_by_what_they_read() -> None:
+    rules = """
+        lo[b] = sum(a), hi[b] = max(c) <- r(b), t(b, a), t(a, c).
+        both(b, s) <- lo[b] = s, hi[b] = c, r(s).
+        from_five(a) <- r(a), both(5, a).
+        of_five(a, c) <- lo[5] = a, hi[5] = c.
+    """
+    with whatever_it_costs():
+        db = lftj.Database()
+        db.load("r", {"t": [5, 2, 4]})
+        db.load("t", {"x": [5, 2, 4, 5], "y": [2, 4, 5, 4]})
+        assert db.query(rules, head="lo").num_rows == 3
+        assert db.query(rules, head="both").to_pydict() == {"b": [2], "s": [4]}
+        assert db.query(rules, head="from_five").num_rows == 0
+        assert db.query(rules, head="of_five").to_pydict() == {"a": [6], "c": [5]}
