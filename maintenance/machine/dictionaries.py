@@ -190,11 +190,9 @@ class Dictionaries:
     """All that a program reads or enters into."""
 
     def __init__(self) -> None:
-        self._known: dict[DictionaryDomain, _Known] = {}
+        self.known: dict[DictionaryDomain, _Known] = {}
+        """Where each stands."""
         self._kept: list[np.ndarray] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
 
     def fetched(self, rows: RowDomain, column: int, values: DictionaryDomain | None = None) -> int:
         """The address of a Fetched.  ``column``: from 0 on; ``values``: the dictionary of texts."""
@@ -230,17 +228,17 @@ class Dictionaries:
 
     def look(self) -> None:
         """See where all stands."""
-        for known in self._known.values():
+        for known in self.known.values():
             known.look()
 
     @cached_property
     def _entered(self) -> list[_Known]:
         """In an order that all programs have, as they hold several locks."""
-        entered = [known for known in self._known.values() if known.enters]
+        entered = [known for known in self.known.values() if known.enters]
         return sorted(entered, key=lambda known: id(known.domain))
 
     def _at(self, domain: DictionaryDomain, enters: bool = False) -> int:
-        known = self._known.setdefault(domain, _Known(domain))
+        known = self.known.setdefault(domain, _Known(domain))
         known.enters |= enters
         return address(known.words)
 

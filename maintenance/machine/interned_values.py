@@ -128,7 +128,8 @@ class CodeLease:
     """Sees that codes keep their values which are in no version yet (:mod:`lftj.values.collector`).
 
     ``current``: older than all that was staged since the program was bound; None while it is not bound.
-    ``others``: of what was staged before, and committed since.
+    ``others``: of what was staged before, and committed since.  ``is_needed``: whether codes have to be held
+    that are staged, or that heads have.
     """
 
     def __init__(self, is_needed: bool) -> None:

@@ -18,6 +18,7 @@ import struct
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -105,6 +106,13 @@ class Committed(Protocol):
         """Of the codes that are staged."""
 
 
+class Feed(Protocol):
+    """:class:`~maintenance.workspace.commit_feed.CommitFeed`."""
+
+    @property
+    def is_kept(self) -> bool: ...
+
+
 class Host(Protocol):
     """Whose machine it is: :class:`~maintenance.workspace.published.Published`."""
 
@@ -132,16 +140,12 @@ class Host(Protocol):
         """Of values that nobody needs any more."""
 
     @property
-    def has_to_tell(self) -> bool:
-        """Whether something was begun, or somebody hears of each commit."""
-
-    @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
 
     @property
-    def keeps_changes(self) -> bool:
-        """Whether changes are kept for those who follow heads."""
+    def feed(self) -> Feed:
+        """Of changes, for those who follow heads."""
 
     def begin_single(self, transaction: Any, piece: Piece, number: int) -> None:
         """What leads to a version of this number may be published now."""
@@ -324,7 +328,7 @@ class Machine:
         program.header[STAGED_AT] = address(np.asarray(program.stage))  # a batch has its own
         program.header[IS_JOURNALED] = host.has_journal
         self._clocks = Clocks(program.layout, state.streams) if state.streams else None
-        self._kept = host.keeps_changes
+        self._kept = host.feed.is_kept
         self._bound = state
         return True
 
@@ -337,7 +341,7 @@ class Machine:
     def _is_in(self, host: Host) -> bool:
         """Whether the program is bound; where others changed the state, after some transactions."""
         if self._bound is host.as_bound:
-            if self._kept is host.keeps_changes:
+            if self._kept is host.feed.is_kept:
                 return True
             self.fold(host)
             return self._bind(host)
@@ -363,7 +367,7 @@ class Machine:
             try:
                 return self._commit(host, transaction, rows, layout)
             finally:
-                if host.has_to_tell:
+                if transaction.piece is not None and transaction.piece.is_begun:
                     host.tell_single()
                 is_told = True
         finally:
@@ -380,7 +384,7 @@ class Machine:
             started = time.perf_counter()
             program = self._program
             assert program is not None
-            struct.pack_into(f"{n_items}q", program.stage, 0, *rows)
+            _items(n_items).pack_into(program.stage, 0, *rows)
             program.header[N_STAGED] = n_items
             status = self._run(host, transaction, program, rows)
             if status in (FULL, ROOM):
@@ -419,9 +423,10 @@ class Machine:
         piece = transaction.piece = Piece(program.log, header[LOG_END], attempt, program.layout)
         if clocks is not None:
             clocks.begin(piece)
-        if program.layout.has_dictionaries:
-            program.layout.lease.keep(transaction.lease)
-        is_begun = header[IS_JOURNALED] or host.is_listened_to
+        lease = program.layout.lease
+        if lease.is_needed:
+            lease.keep(transaction.lease)
+        is_begun = piece.is_begun = bool(header[IS_JOURNALED]) or host.is_listened_to
         if is_begun:
             host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
         status = program.run(commit)
@@ -470,6 +475,12 @@ class Machine:
             self._folded = host.as_bound.number
             self.leave()
             host.account(program.taken(), change, program.heads.values())
+
+
+@cache
+def _items(n: int) -> struct.Struct:
+    """So many int64."""
+    return struct.Struct(f"{n}q")
 
 
 def _is_own(module: str) -> bool:

@@ -26,13 +26,15 @@ class Piece:
     """Of a log from an item on; ``attempt``: the number of the transaction, which another that is published
     there has not."""
 
-    __slots__ = ("__weakref__", "_attempt", "_layout", "_log", "_start", "lease", "seconds")
+    __slots__ = ("__weakref__", "_attempt", "_layout", "_log", "_start", "is_begun", "lease", "seconds")
 
     def __init__(self, log: memoryview, start: int, attempt: int, layout: Layout) -> None:
         self._log, self._start, self._attempt, self._layout = log, start, attempt, layout
         self.lease = layout.lease.current
         """Until the codes are held."""
         self.seconds = 0.0
+        self.is_begun = False
+        """Whether the journal, or somebody who listens, hears of it."""
 
     @property
     def is_published(self) -> bool:

@@ -94,11 +94,6 @@ class Layout:
     chosen: Mapping[str, tuple[str, ...]]
     lease: CodeLease
 
-    @property
-    def has_dictionaries(self) -> bool:
-        """Whether codes have to be held that are staged, or that heads have."""
-        return self.lease.is_needed
-
 
 class MachineProgram:
     """One program, over one set of relations and heads."""
@@ -493,7 +488,7 @@ class MachineProgram:
 
     def run(self, kernel: Callable[[int], int]) -> int:
         """What a kernel gives of it."""
-        if not self._dictionaries:
+        if not self._dictionaries.known:
             return kernel(self.address)
         return self._dictionaries.running(kernel, self.address)
 

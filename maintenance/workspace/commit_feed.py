@@ -59,14 +59,11 @@ class CommitFeed:
         self._offered: tuple[int, Callable[[], CodedChanges] | None] | None = None
         self._commits: deque[CommitChanges] = deque()
         self._nbytes = 0
+        self.is_kept = False
+        """Whether somebody has asked."""
         self.is_closed = False
         """Whether whoever follows is to go when he has all that there is."""
         self._forgotten: dict[str, int] = {}  # by head the last version whose changes are not here any more
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether somebody has asked."""
-        return self._start is not None
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +74,7 @@ class CommitFeed:
         """Keep changes from now on."""
         with self._lock:
             if self._start is None:
-                self._start = self._last
+                self._start, self.is_kept = self._last, True
 
     def restart(self, version: int) -> None:
         """The workspace is at a version; of how it got there nothing is kept."""

@@ -121,7 +121,7 @@ class Published:
             self.refusal is None
             and self._unsettled is None
             and self._single is None
-            and not self.waits_for_the_disk
+            and (self.store is None or not self.waits_for_the_disk)
         )
 
     @property
@@ -140,19 +140,9 @@ class Published:
         return self._domains.collector
 
     @property
-    def has_to_tell(self) -> bool:
-        """Whether a commit of the machine's was begun, or somebody hears of each commit."""
-        return self._single is not None or self.subscribers.may_hear or self.feed.is_kept
-
-    @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
-        return self.subscribers.may_hear or self.feed.is_kept
-
-    @property
-    def keeps_changes(self) -> bool:
-        """Whether changes are kept for those who follow heads."""
-        return self.feed.is_kept
+        return self.feed.is_kept or self.subscribers.may_hear
 
     def begin_single(self, transaction: Transaction, piece: Piece, number: int) -> None:
         """The machine is about to publish what leads to the version of this number; under the lock."""

@@ -78,8 +78,7 @@ class Changeable(Protocol):
 class _Outcome:
     """What has become of a transaction, in words; apart from it, so that it goes as soon as nobody has it."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text = "the transaction is not committed yet: leave its with block, or call commit()"
 
     def __call__(self) -> str:
         return self.text
@@ -117,9 +116,7 @@ class Transaction:
         self._changes: Changes | None = None
         self._stats: TransactionStats | None = None
         self.subscriber_errors: list[tuple[str, Exception]] = []
-        self._outcome = _Outcome(
-            "the transaction is not committed yet: leave its with block, or call commit()"
-        )
+        self._outcome = _Outcome()
         self._open = True
 
     @cached_property
@@ -502,7 +499,8 @@ missing="ignore" passes over such rows
         return buffer, read
 
     def __enter__(self) -> Transaction:
-        self._refuse_ended()
+        if not self._open:
+            self._refuse_ended()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -513,13 +511,15 @@ missing="ignore" passes over such rows
             return
         self._open = False
         self._outcome.text = "the transaction is being committed: wait for that"
+        layout, is_done = self._layout, False
         try:
-            if self._layout is None or not self._workspace.commit_numbers(self, self._numbers, self._layout):
+            is_done = layout is not None and self._workspace.commit_numbers(self, self._numbers, layout)
+            if not is_done:
                 self._leave_numbers()
                 self._workspace.commit(self, self._buffers)
         finally:
             self._lease = None
-            if not self._is_committed:
+            if not (is_done or self._is_committed):
                 self._outcome.text = (
                     "the commit failed, nothing changed: stage the changes in another transaction"
                 )

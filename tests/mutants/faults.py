@@ -2061,7 +2061,7 @@ FAULTS = (
     Fault(
         "what was staged before versions were folded is held by nobody",
         "maintenance/machine/machine.py",
-        "            program.layout.lease.keep(transaction.lease)\n",
+        "            lease.keep(transaction.lease)\n",
         "            pass\n",
         MACHINE_CODES,
     ),

@@ -67,6 +67,18 @@ def test_a_small_commit_takes_few_calls() -> None:
     assert min(calls_of_several(a_workspace("degree[a] = count() <- edge(a, _)."))) <= 330
 
 
+@pytest.mark.parametrize("rules", ["", "degree[a] = count() <- edge(a, _)."])
+def test_a_commit_by_the_machine_takes_few_calls(rules: str) -> None:
+    workspace = Workspace(single_changes="machine")
+    workspace.load("edge", {"x": [1, 1, 2, 3], "y": [2, 3, 3, 1]})
+    if rules:
+        workspace.install(rules, "delta")
+    machine = workspace._published.machine
+    assert machine is not None
+    machine.checks = False  # which do each commit the general way, too
+    assert sorted(calls_of(workspace, number) for number in range(10, 110))[10] <= 20
+
+
 def test_what_nobody_asked_for_is_not_worked_out() -> None:
     plain, heard = a_workspace(TOUCHED), a_workspace(TOUCHED)
     heard.subscribe("degree", lambda table: None)
