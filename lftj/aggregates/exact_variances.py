@@ -10,7 +10,7 @@ Invariants
 1. S and Q are exact; the quotient is rounded once.  The square of a double is the sum of two: of the
    nearest one and of what that is off by, exact down to 2**-1074.
 2. Equal multisets of numbers have equal variances, whatever came and went.
-3. With NaN or an infinity the variance is NaN; of one number it is 0.
+3. Of one number, whatever it is, the variance is 0; of several with NaN or an infinity among them it is NaN.
 
 Cost: that of four sums per row, and some microseconds per group that is read: integers of Python.
 """
@@ -104,7 +104,7 @@ class ExactVariances:
         """The variances of groups; of one whose count is 0, any."""
         sums, squares = numbers
         scale = decimal_scale(self._type)
-        found = np.where(specials.any(axis=1), np.nan, 0.0)
+        found = np.where(specials.any(axis=1) & (counts > 1), np.nan, 0.0)
         for group in np.flatnonzero((counts > 1) & (found == 0)).tolist():
             n, total, square = int(counts[group]), whole_number(sums, group), whole_number(squares, group)
             divisor = n * (n - self._less)

@@ -292,6 +292,20 @@ def test_deviations_of_integers_and_decimals_are_exact() -> None:
     assert db.query("h[] = variance(v) <- y(v).")["variance"].to_pylist() == [2.0]
 
 
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_one_number_has_no_deviation_whatever_it_is(value: float) -> None:
+    workspace = Workspace()
+    workspace.load("x", {"v": [1.0, value]})
+    rule = "h(var_pop(v), stddev_pop(v), variance(v)) <- x(v)."
+    workspace.install(rule)
+    (found,) = workspace["h"].table.to_pylist()
+    assert all(map(math.isnan, found.values()))
+    with workspace.transaction() as transaction:
+        transaction.erase("x", [(1.0,)])
+    one = {"var_pop": 0.0, "stddev_pop": 0.0, "variance": None}
+    assert workspace["h"].table.to_pylist() == workspace.query(rule.replace("h(", "q(")).to_pylist() == [one]
+
+
 def test_deviations_of_what_is_no_number() -> None:
     db = lftj.Database()
     db.load("x", {"g": [1, 1, 2, 3], "v": [1.0, math.inf, 2.0, math.inf]})
