@@ -9,7 +9,7 @@ second by the median, and what a commit takes, processor time.  Calls are those 
 commits at the end, counted apart from the times.  Where the program of differential dataflow is built it
 keeps the same view through the same transactions; weights and checksums of both are compared in the end, and
 what has no peer is verified by evaluating it anew.  In a folder commits are not waited for
-(``durability="interval"``).  One thread.
+(``durability="interval"``).  Of batches a row has what one of their transactions takes.  One thread.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import pyarrow as pa
 from bench.digest import Digest
 from bench.grid import views
 from bench.grid.changes import Kind, Stream
+from bench.grid.keepers import Kept
 from bench.grid.view import Setting, View
 from bench.peers.differential_engine import PROGRAM, Batches, Commit, Differential, Loaded
 from bench.report.machine import describe
@@ -125,6 +126,25 @@ def commit(workspace: Workspace, staged: Staged) -> None:
             (transaction.insert if weight > 0 else transaction.erase)(relation, rows)
 
 
+def gathered(view: View, size: int, batches: int = 6) -> list[str]:
+    """A row of transactions that `apply_many` gets ``size`` at a time, the first batch apart; verified."""
+    stream, keeper = stream_of(view, size * batches), Kept(view, "views")
+    keeper.load(stream)
+    starts = range(0, len(stream.transactions), size)
+    first, *others = [keeper.prepare(stream.transactions[start : start + size]) for start in starts]
+    keeper.commit(first)
+    gc.collect()
+    seconds = []
+    for batch in others:
+        started = time.process_time_ns()
+        keeper.commit(batch)
+        seconds.append((time.process_time_ns() - started) / 1e9 / size)
+    keeper.workspace.verify()
+    p50, worst = 1e6 * float(np.median(seconds)), 1e6 * max(seconds)
+    title = f"five finance views, `apply_many` of {size:,}"
+    return [title, f"{1e6 / p50:,.0f}", number(p50), "", number(worst), "", "", ""]
+
+
 def n_calls(workspace: Workspace, transactions: Sequence[Staged]) -> float:
     """Calls of Python functions, of a commit."""
     found = 0
@@ -205,6 +225,8 @@ def report(quick: bool) -> str:
     for workload in workloads(quick):
         with tempfile.TemporaryDirectory(prefix="lftj-single-changes-") as folder:
             rows.append(measured(workload, count, Path(folder)))
+    books = views.five("order-book-4000" if quick else "order-book")
+    rows += [gathered(books, size) for size in ((50,) if quick else (100, 1_000))]
     heads = [
         "workload",
         "a second",

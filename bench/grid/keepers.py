@@ -87,10 +87,10 @@ class Kept(Keeper):
         self._stats = TransactionStats()
 
     def load(self, stream: Stream) -> None:
-        self._workspace = Workspace()
+        self.workspace = Workspace()
         for name, rows in stream.tables.items():
-            self._workspace.load(name, self._table(name, rows))
-        self._workspace.install(self.view.rules, self._strategy)
+            self.workspace.load(name, self._table(name, rows))
+        self.workspace.install(self.view.rules, self._strategy)
 
     def prepare(self, transactions: Sequence[Transaction]) -> tuple[int, dict[str, pa.Table]]:
         """The number of transactions, and the changes of each relation, with their transactions' numbers."""
@@ -108,10 +108,10 @@ class Kept(Keeper):
     def commit(self, prepared: tuple[int, dict[str, pa.Table]]) -> None:
         n_transactions, tables = prepared
         if n_transactions > 1:
-            applied = self._workspace.apply_many(tables)
+            applied = self.workspace.apply_many(tables)
             self._last, self._stats = applied, applied.stats
             return
-        with self._workspace.transaction() as transaction:
+        with self.workspace.transaction() as transaction:
             for name, changes in tables.items():
                 transaction.apply(name, changes)
         self._last, self._stats = (transaction.changes,), transaction.stats
@@ -119,7 +119,7 @@ class Kept(Keeper):
     def digest(self) -> tuple[int, int]:
         for number, head in enumerate(self.view.heads):
             if self._last is None:
-                self._digest.add_table(self._workspace[head].table, number)
+                self._digest.add_table(self.workspace[head].table, number)
                 continue
             for changes in self._last:
                 self._digest.add_table(changes[head], number)
@@ -135,7 +135,7 @@ class Kept(Keeper):
     def _instances(self) -> int:
         """Of the last commit."""
         if self._strategy == "recompute":
-            counts = (self._workspace.query(f"n[] = count() <- {body}.") for body in self.view.bodies)
+            counts = (self.workspace.query(f"n[] = count() <- {body}.") for body in self.view.bodies)
             return sum(int(count["count"][0].as_py()) for count in counts)
         return sum(found.instances for found in self._stats.values())
 

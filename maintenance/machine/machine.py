@@ -217,10 +217,11 @@ class Machine:
     def describe(self, head: str, state: State, host: Host) -> str:
         """For ``explain``: whether what changes a head goes by the machine, and why not."""
         found = refusals(state.versions, state.strata.heads)
-        why = found.get(head)
-        for read in state.strata.heads[head].reads:
-            if why is None and read in found:
-                why = f"{read!r}, which it reads: {found[read]}"
+        why, heads, seen = found.get(head), state.strata.heads, [head]
+        for name in seen:  # which grows
+            seen += [read for read in sorted(heads[name].reads) if read not in seen] if name in heads else []
+            if why is None and name in found:
+                why = f"{name!r}, which it reads: {found[name]}"
         if not state.takes_single_changes:
             why = "there are rows of now(), finals, joins as of now, heads that wait for views, or view_bytes"
         if host.waits_for_the_disk:

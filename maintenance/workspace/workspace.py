@@ -328,8 +328,9 @@ class Workspace(Operators):
         if (grown := state.strata.grown.get(head)) is not None:
             return ShownText(grown.explanation)
         if (program := self._view_program(head)) is not None:
-            return ShownText(explain_view(head, program, state.heads, state.versions))
-        text = explain_head(self._head(head), state.heads, state.versions)
+            text = explain_view(head, program, state.heads, state.versions)
+        else:
+            text = explain_head(self._head(head), state.heads, state.versions)
         machine = self._published.machine
         if machine is not None:
             text += f"\n  {machine.describe(head, state, self._published)}"

@@ -316,3 +316,16 @@ def test_a_second_value_of_a_key_is_refused(rule: str) -> None:
         fast += by_machine
     assert refused > 3 and fast > 10
     both[0].verify()
+
+
+def test_what_keeps_a_view_says_how_single_changes_reach_it() -> None:
+    ws = Workspace(single_changes="machine")
+    ws.load("sale", {"shop": [1, 1], "price": [2, 3]})
+    ws.create_view("total", "select shop, sum(price) as s from sale group by shop having count(*) > 1")
+
+    def said() -> str:
+        return str(ws.explain_maintenance("total")).splitlines()[-1].strip()
+
+    assert said() == "single changes go by the machine"
+    ws.create_view("listed", "select shop, string_agg(price::varchar) as s from sale group by shop")
+    assert said().startswith("single changes go the general way: 'sale', which it reads: 'listed")
