@@ -147,8 +147,8 @@ class Host(Protocol):
     def feed(self) -> Feed:
         """Of changes, for those who follow heads."""
 
-    def begin_single(self, transaction: Any, piece: Piece, number: int) -> None:
-        """What leads to a version of this number may be published now."""
+    def begin_single(self, transaction: Any, piece: Piece, number: int, is_heard: bool) -> None:
+        """What leads to a version of this number may be published now; whether somebody hears of it."""
 
     def append_single(self, entry: EntryForm) -> None:
         """Let the journal have what was begun.  Raises DurabilityError; then it has not."""
@@ -427,9 +427,10 @@ class Machine:
         lease = program.layout.lease
         if lease.is_needed:
             lease.keep(transaction.lease)
-        is_begun = piece.is_begun = bool(header[IS_JOURNALED]) or host.is_listened_to
+        is_heard = host.is_listened_to
+        is_begun = piece.is_begun = is_heard or bool(header[IS_JOURNALED])
         if is_begun:
-            host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1)
+            host.begin_single(transaction, piece, host.as_bound.number + header[COMMITS] + 1, is_heard)
         status = program.run(commit)
         if status == PREPARED:
             moved = {} if clocks is None else clocks.moved
@@ -440,6 +441,7 @@ class Machine:
             piece.lease = None
         if is_begun:
             host.settle_single()
+            piece.is_begun = is_heard
         if self.checks and status in (DONE, TO_FOLD):
             compare(piece.changed(), expected)
         return status

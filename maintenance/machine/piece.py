@@ -34,7 +34,7 @@ class Piece:
         """Until the codes are held."""
         self.seconds = 0.0
         self.is_begun = False
-        """Whether the journal, or somebody who listens, hears of it."""
+        """Whether it has to be settled, or told to somebody."""
 
     @property
     def is_published(self) -> bool:

@@ -144,11 +144,10 @@ class Published:
         """Whether somebody hears of each commit."""
         return self.feed.is_kept or self.subscribers.may_hear
 
-    def begin_single(self, transaction: Transaction, piece: Piece, number: int) -> None:
+    def begin_single(self, transaction: Transaction, piece: Piece, number: int, is_heard: bool) -> None:
         """The machine is about to publish what leads to the version of this number; under the lock."""
-        heard = self.is_listened_to
-        self._single = transaction, piece, number, [] if heard else None
-        if heard:
+        self._single = transaction, piece, number, [] if is_heard else None
+        if is_heard:
             self.feed.offer(number, piece.coded_changes)
 
     def append_single(self, form: EntryForm) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -68,15 +69,20 @@ def test_a_small_commit_takes_few_calls() -> None:
 
 
 @pytest.mark.parametrize("rules", ["", "degree[a] = count() <- edge(a, _)."])
-def test_a_commit_by_the_machine_takes_few_calls(rules: str) -> None:
-    workspace = Workspace(single_changes="machine")
+@pytest.mark.parametrize(("where", "most"), [("memory", 20), ("folder", 35)])
+def test_a_commit_by_the_machine_takes_few_calls(rules: str, where: str, most: int, tmp_path: Path) -> None:
+    if where == "memory":
+        workspace = Workspace(single_changes="machine")
+    else:
+        workspace = Workspace.open(tmp_path / "ws", durability="interval", single_changes="machine")
     workspace.load("edge", {"x": [1, 1, 2, 3], "y": [2, 3, 3, 1]})
     if rules:
         workspace.install(rules, "delta")
     machine = workspace._published.machine
     assert machine is not None
     machine.checks = False  # which do each commit the general way, too
-    assert sorted(calls_of(workspace, number) for number in range(10, 110))[10] <= 20
+    assert sorted(calls_of(workspace, number) for number in range(10, 110))[10] <= most
+    workspace.close()
 
 
 def test_what_nobody_asked_for_is_not_worked_out() -> None:
