@@ -481,7 +481,6 @@ class MachineProgram:
         limits = limits_of(self._strata, spans) if self._guards else spans
         for guards in self._guards.values():
             guards.bind(limits, versions)
-        self._dictionaries.look()
         self.header[COMMITS] = self.header[TAKEN] = 0
         self.new_log()
         return True

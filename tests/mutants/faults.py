@@ -71,6 +71,7 @@ MACHINE = (
 MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_READ_OFF = ("maintenance/machine/test_machine_read_off.py",)
+MACHINE_THREADS = ("maintenance/machine/test_machine_threads.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
 MACHINE_BATCHES = ("maintenance/machine/test_machine_batches.py",)
@@ -1861,6 +1862,13 @@ FAULTS = (
         "        if groups[2, its] > 0 and not -value.most <= found[its] <= value.most:\n",
         "        if groups[2, its] > 0 and found[its] == KEY_MIN:\n",
         MACHINE_READ_OFF,
+    ),
+    Fault(
+        "the machine enters values while others do",
+        "maintenance/machine/dictionaries.py",
+        "                locks.enter_context(known.domain.lock)\n",
+        "                pass\n",
+        MACHINE_THREADS,
     ),
     Fault(
         "averages below zero by the machine stand in no order",
