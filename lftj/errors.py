@@ -240,6 +240,10 @@ class CursorError(LftjError):
         return CursorError, (str(self), self.oldest)
 
 
+class ServiceError(LftjError):
+    """A service can't be begun so, or what it was asked for is no request."""
+
+
 # -- Spark ------------------------------------------------------------------
 
 

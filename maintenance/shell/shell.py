@@ -1,8 +1,8 @@
 """``lftj maintain``: rules kept up to date under change files, from the shell.
 
-The command, and those of :mod:`maintenance.shell.open_folder` and :mod:`maintenance.shell.prompt`, join those
-of :mod:`lftj.shell.shell`, whose manners they have: results on stdout or in files, everything else on stderr,
-one message for what goes wrong.
+The command, and those of :mod:`maintenance.shell.open_folder`, :mod:`maintenance.shell.prompt` and
+:mod:`maintenance.shell.serving`, join those of :mod:`lftj.shell.shell`, whose manners they have: results on
+stdout or in files, everything else on stderr, one message for what goes wrong.
 This module is the console script's, as the imports go one way.
 
 The engine is imported by the command, not by this module.
@@ -19,8 +19,9 @@ from lftj.shell.shell import cli, main
 from maintenance.shell.open_folder import open_folder
 from maintenance.shell.options import CHANGES, RESULTS, STRATEGY, WANTED, Results
 from maintenance.shell.prompt import shell
+from maintenance.shell.serving import serve
 
-__all__ = ["cli", "main", "open_folder", "shell"]
+__all__ = ["cli", "main", "open_folder", "serve", "shell"]
 
 
 @cli.command()

@@ -52,6 +52,7 @@ HOUSE = {
         """,
     "maintenance": """
         shell  .  consolidation
+        serving
         streams
         workspace
         machine  sql

@@ -1,0 +1,1 @@
+"""A workspace behind Arrow Flight: ``lftj serve`` (docs/flight.md)."""
