@@ -1,7 +1,7 @@
 """``python -m bench.tpch``: the 22 queries of TPC-H as SQL beside DuckDB, asked once and kept up to date.
 
     python -m bench.tpch                           all at scale 0.1; tpch.md into bench/results/
-    python -m bench.tpch --quick                   scale 0.01, few turns
+    python -m bench.tpch --quick                   scale 0.01, few turns and single orders
     python -m bench.tpch --only 1,6 --scale 1      these queries, at another scale
     python -m bench.tpch --measure kept --strategies auto,delta,views,trace
 
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif name == "unread":
             parts.append(measures.unread(loaded, _say))
         elif name == "single":
-            parts.append(single_orders(chosen.queries, loaded, _say, chosen.strategies[0]))
+            parts.append(single_orders(chosen.queries, loaded, _say, chosen.strategies[0], quick=few))
         else:
             parts.append(
                 measures.workspace(chosen.queries, loaded, 3 if few else 9, _say, chosen.strategies[0])

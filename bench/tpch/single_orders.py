@@ -22,9 +22,11 @@ from maintenance import Transaction, Workspace
 READ = (3, 5, 10)
 """Queries over orders and their items, joined with others."""
 
-ORDERS = 2_000
-TURNS = 5
-"""In which all of them go, and come back."""
+ORDERS, TURNS = 2_000, 5
+"""So many orders, and turns in which all of them go, and come back."""
+
+QUICK = 200, 2
+"""Orders and turns of ``--quick``."""
 
 WAYS: tuple[Literal["machine", "general"], ...] = ("machine", "general")
 
@@ -34,15 +36,20 @@ Order = tuple[list[Row], list[Row]]
 
 
 def single_orders(
-    queries: Sequence[Query], loaded: Mapping[str, pa.Table], say: Callable[[str], None], strategy: str
+    queries: Sequence[Query],
+    loaded: Mapping[str, pa.Table],
+    say: Callable[[str], None],
+    strategy: str,
+    quick: bool = False,
 ) -> str:
     """Each query in workspaces of its own."""
+    n_orders, turns = QUICK if quick else (ORDERS, TURNS)
     rows = []
     for query in (query for query in queries if query.number in READ):
         say(f"single: Q{query.number}")
         cells = [f"Q{query.number}"]
         for way in WAYS:
-            each, share = _transactions(query, loaded, strategy, way)
+            each, share = _transactions(query, loaded, strategy, way, n_orders, turns)
             spread = f"{number(1 / max(each))} - {number(1 / min(each))}"
             cells += [f"{number(1 / statistics.median(each))} ({spread})", f"{share:.0%}"]
         rows.append(cells)
@@ -56,7 +63,7 @@ def single_orders(
     return "\n\n".join(
         [
             "## Single orders",
-            f"{ORDERS:,} orders go, one with its items a transaction, and come back, {TURNS} times, under"
+            f"{n_orders:,} orders go, one with its items a transaction, and come back, {turns} times, under"
             f" `{strategy}`: medians and ranges of these, of processor time, values as Python has them.",
             table(heads, rows),
         ]
@@ -64,19 +71,24 @@ def single_orders(
 
 
 def _transactions(
-    query: Query, loaded: Mapping[str, pa.Table], strategy: str, way: Literal["machine", "general"]
+    query: Query,
+    loaded: Mapping[str, pa.Table],
+    strategy: str,
+    way: Literal["machine", "general"],
+    n_orders: int,
+    turns: int,
 ) -> tuple[list[float], float]:
     """Seconds of a transaction, by turn and direction, and the share by the machine of those before."""
     workspace, peer = Workspace(single_changes=way), Peer(loaded)
     for name, arrow in loaded.items():
         workspace.load(name, arrow)
     workspace.create_view(query.head, query.unlimited_sql, strategy=strategy)
-    batch = Refreshes(loaded, seed=3).batch(ORDERS)
+    batch = Refreshes(loaded, seed=3).batch(n_orders)
     orders = _orders(batch["orders"][0], batch["lineitem"][0])
     seconds: list[float] = []
     _commit_all(workspace, orders, comes=False)
     fast = sum(transaction.stats.fast for transaction in _commit_all(workspace, orders, comes=True))
-    for _ in range(TURNS):
+    for _ in range(turns):
         for comes in (False, True):
             started = time.process_time()
             _commit_all(workspace, orders, comes)
