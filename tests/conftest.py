@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, Phase, settings
 
 pytest.register_assert_rewrite("support")
@@ -84,6 +85,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         worker, n_workers = os.environ["PYTEST_XDIST_WORKER"], int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         config.args = from_elsewhere(config.args, int(worker.removeprefix("gw")), n_workers)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """To look through a module for examples that has none takes as long as to collect its tests."""
+    found = yield
+    if any(isinstance(one, DoctestModule) for one in found) and b">>>" not in file_path.read_bytes():
+        return [one for one in found if not isinstance(one, DoctestModule)]
+    return found
 
 
 @pytest.hookimpl(wrapper=True)
