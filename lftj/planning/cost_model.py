@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.planning.statistics import Histogram, distinct, histogram
+from lftj.planning.statistics import Histogram, combinations, histogram
 from lftj.search.machine.stage import MARKS_RATIO
 from lftj.search.problem import JoinAtom, JoinProblem, needs_distinct, segments_of
 from lftj.storage.catalog import Catalog
@@ -132,6 +132,7 @@ class CostModel:
         self.nodes: dict[tuple[str, int], _Node] = {}
         self.averages: dict[tuple[int, int, int], float] = {}
         self.combinations: dict[tuple[str, frozenset[int]], float] = {}
+        self.histograms: dict[tuple[str, int], Histogram] = {}
         self.smallest: dict[str, Histogram | None] = {}
         self.shares: dict[tuple[str, str | None, int, int, bool], float] = {}
         self.fanouts: dict[tuple[int, int, int], float] = {}
@@ -139,6 +140,7 @@ class CostModel:
         self.counts: dict[tuple[str, int], np.ndarray] = {}
         self.held: dict[tuple[str, int, float], np.ndarray] = {}
         self.spreads: dict[tuple[str, tuple[tuple[int, float], ...]], np.ndarray] = {}
+        self.brought: dict[tuple[int, str, tuple[tuple[int, float], ...]], float] = {}
         self.domains: dict[str, float] = {}
 
     def mask(self, names: Iterable[str]) -> int:
@@ -230,7 +232,7 @@ class CostModel:
     def distinct_keys(self, name: str) -> float:
         """Keys that a variable can take, by its longest column."""
         if name not in self.domains:
-            columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
+            columns = [self._column(atom.relation, column) for _, atom, column in self.uses[name]]
             self.domains[name] = float(max([1, *(column.n_keys for column in columns)]))
         return self.domains[name]
 
@@ -262,7 +264,7 @@ class CostModel:
             if fanout == math.inf:
                 self.held[key] = np.minimum(counts, 1.0)
             else:
-                draws = histogram(self.catalog[atom.relation], column).draws(fanout)
+                draws = self._column(atom.relation, column).draws(fanout)
                 self.held[key] = -np.expm1(counts * -draws)
         return self.held[key]
 
@@ -270,7 +272,7 @@ class CostModel:
         """Rows in which each key of :meth:`_keys_of` occurs in a column."""
         if (name, use) not in self.counts:
             _, atom, column = self.uses[name][use]
-            self.counts[name, use] = histogram(self.catalog[atom.relation], column).at(self._keys_of(name)[0])
+            self.counts[name, use] = self._column(atom.relation, column).at(self._keys_of(name)[0])
         return self.counts[name, use]
 
     def _fanout(self, at: int, bound: int, column: int) -> float:
@@ -286,41 +288,55 @@ class CostModel:
 
     def _new_fanout(self, at: int, bound: int, before: int, column: int) -> float:
         atom = self.atoms[at]
-        relation = self.catalog[atom.relation]
-        columns = [c for c, v in zip(atom.columns, atom.variables, strict=True) if self.bit[v] & before]
         average = self.averages.get((at, before, column))
         if average is None:
-            average = self._distinct(atom.relation, {*columns, column}) / self._distinct(
-                atom.relation, columns
-            )
+            columns = {c for c, v in zip(atom.columns, atom.variables, strict=True) if self.bit[v] & before}
+            average = self._distinct(atom.relation, columns | {column})
+            average /= self._distinct(atom.relation, columns)
             self.averages[at, before, column] = average
-        if len(columns) != 1:
+        if not before or before & (before - 1):
             return average
-        name = atom.variables[atom.columns.index(columns[0])]
-        own = histogram(relation, columns[0])
-        if not own.n_keys:
-            return 0.0
-        if name in self.codes:
-            rows = float(own.at(np.array([self.codes[name]]))[0])
-            return average * rows * own.n_keys / own.n_rows
+        name = self.problem.variables[before.bit_length() - 1]
         # The keys as often as the search comes upon them, when this variable is bound after the others.
         others = bound & ~before
         lists: list[tuple[int, float]] = []
-        rows_of_keys = np.zeros(0)
-        for use, (other_at, _, other_column) in enumerate(self.uses[name]):
-            if other_at == at:
-                rows_of_keys = self._counts(name, use)
-            tied = self.masks[other_at] & others
-            lists.append((use, self._fanout(other_at, others, other_column) if tied else math.inf))
-        spread = self._spread(name, tuple(lists))
+        if name not in self.codes:
+            for use, (other_at, _, other_column) in enumerate(self.uses[name]):
+                tied = self.masks[other_at] & others
+                lists.append((use, self._fanout(other_at, others, other_column) if tied else math.inf))
+        key = at, name, tuple(lists)
+        if key not in self.brought:
+            self.brought[key] = self._rows_brought(*key)
+        return average * self.brought[key]
+
+    def _rows_brought(self, at: int, name: str, lists: tuple[tuple[int, float], ...]) -> float:
+        """Rows of an atom per key of ``name`` as the search comes upon them, by those of its average key.
+
+        ``lists``: of the variable's uses, as for :meth:`_spread`; none of a literal.
+        """
+        atom = self.atoms[at]
+        own = self._column(atom.relation, atom.columns[atom.variables.index(name)])
+        if not own.n_keys:
+            return 0.0
+        if name in self.codes:
+            return float(own.at(np.array([self.codes[name]]))[0]) * own.n_keys / own.n_rows
+        use = max(use for use, (other, _, _) in enumerate(self.uses[name]) if other == at)
+        spread = self._spread(name, lists)
         total = float(spread.sum())
-        return average * float(spread @ rows_of_keys) / total * own.n_keys / own.n_rows if total else 0.0
+        return float(spread @ self._counts(name, use)) / total * own.n_keys / own.n_rows if total else 0.0
+
+    def _column(self, relation: str, column: int) -> Histogram:
+        known = relation, column
+        if known not in self.histograms:
+            self.histograms[known] = histogram(self.catalog[relation], column)
+        return self.histograms[known]
 
     def _distinct(self, relation: str, columns: Iterable[int]) -> float:
         """Of sets of columns, which orders have in common."""
         known = relation, frozenset(columns)
         if known not in self.combinations:
-            self.combinations[known] = distinct(self.catalog[relation], sorted(known[1]))
+            keys = {column: self._column(relation, column).n_keys for column in sorted(known[1])}
+            self.combinations[known] = combinations(self.catalog[relation], keys)
         return self.combinations[known]
 
     def _shares(self, name: str, bound: int, of_rows: bool) -> tuple[float, float]:
@@ -354,7 +370,7 @@ class CostModel:
             column = self._histogram(name) if atom.variables == (name,) and not atom.equal else None
             if column is not None and column.n_keys:
                 keys, weights = column.sample()
-                negated = histogram(self.catalog[atom.relation], atom.columns[0]).at(keys) > 0.0
+                negated = self._column(atom.relation, atom.columns[0]).at(keys) > 0.0
                 share *= float(weights[~negated].sum() / weights.sum())
         return max(share, 1e-6)
 
@@ -381,7 +397,7 @@ class CostModel:
     def _histogram(self, name: str) -> Histogram | None:
         """The smallest histogram of a variable's columns; None where no atom holds it."""
         if name not in self.smallest:
-            columns = [histogram(self.catalog[atom.relation], column) for _, atom, column in self.uses[name]]
+            columns = [self._column(atom.relation, column) for _, atom, column in self.uses[name]]
             self.smallest[name] = min(columns, key=lambda column: column.n_keys, default=None)
         return self.smallest[name]
 

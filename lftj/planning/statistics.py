@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -206,20 +206,18 @@ def about(table: Table, column: int) -> Histogram:
     return found
 
 
-def distinct(table: Table, columns: Sequence[int]) -> float:
-    """Estimated number of distinct combinations of the columns.
+def combinations(table: Table, keys: Mapping[int, float]) -> float:
+    """Estimated number of distinct combinations of some columns; ``keys``: distinct ones, by column.
 
     Exact for one column of a base and for all; else as if rows fell independently into
     the product of the columns' keys.
     """
-    if not columns:
-        return 1.0
+    if len(keys) < 2:
+        return max(1.0, float(sum(keys.values())))
     n_rows = table.n_rows
-    if len(columns) == 1:
-        return max(1.0, float(histogram(table, columns[0]).n_keys))
-    if set(table.schema.identity) <= set(columns):
+    if keys.keys() >= set(table.schema.identity):
         return max(1.0, float(n_rows))
     cells = 1.0
-    for column in columns:
-        cells *= max(1, histogram(table, column).n_keys)
-    return max(1.0, cells * -np.expm1(-n_rows / cells))
+    for n_keys in keys.values():
+        cells *= max(1, n_keys)
+    return max(1.0, cells * -math.expm1(-n_rows / cells))
