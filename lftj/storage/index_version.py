@@ -142,12 +142,15 @@ class IndexVersion:
             return SearchView(self.base, None)
         return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
 
-    def advance(self, columns: Columns, weights: np.ndarray) -> IndexVersion:
-        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present)."""
+    def advance(self, columns: Columns, weights: np.ndarray, checked: bool = False) -> IndexVersion:
+        """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present).
+
+        ``checked``: the caller has looked whether it is one (:mod:`lftj.process.debug`).
+        """
         if not len(weights):
             return self
         rows = table_of(columns, len(weights))
-        if debug.enabled:
+        if debug.enabled and not checked:
             self._check_change(rows, weights)
         merge, limits = self._merge, self._described
         run_list = self._run_list.with_run(rows, weights, limits.awaited)

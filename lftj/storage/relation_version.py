@@ -346,7 +346,9 @@ class RelationVersion:
         stepped = {}
         for key, index in known.items():
             if index is primary:
-                stepped[key] = index.advance(*index_change(key, columns, weights))
+                walked = 1 if self.schema.wide else len(columns)  # of which all is checked above
+                checked = _is_as_it_is(key, columns) and len(key[0]) == walked
+                stepped[key] = index.advance(*index_change(key, columns, weights), checked=checked)
             elif upkeep.is_too_much(key, index):
                 housekeeping.given_back += 1
             else:
@@ -413,10 +415,16 @@ def levels_of(
 def index_change(key: IndexKey, columns: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A change of the relation's sorted tuples as the change of one of its indices."""
     order, equal = key
-    if not equal and (order == (0,) or order == tuple(range(len(columns)))):
+    if _is_as_it_is(key, columns):
         return table_of(columns[: len(order)], len(weights)), weights
     rows = np.array([columns[column] for column in order])
     if equal:
         agree = np.logical_and.reduce([columns[i] == columns[j] for i, j in equal])
         rows, weights = rows[:, agree], weights[agree]
     return (rows, weights) if len(weights) < 2 else net_rows(rows, weights)
+
+
+def _is_as_it_is(key: IndexKey, columns: Columns) -> bool:
+    """Whether an index has the relation's rows in the relation's order, the first columns of them."""
+    order, equal = key
+    return not equal and (order == (0,) or order == tuple(range(len(columns))))

@@ -34,9 +34,11 @@ def counted_steps(costs: list[int]) -> Iterator[None]:
     """Each step of an index enters what it cost."""
     advance = IndexVersion.advance
 
-    def counting(index: IndexVersion, columns: np.ndarray, weights: np.ndarray) -> IndexVersion:
+    def counting(
+        index: IndexVersion, columns: np.ndarray, weights: np.ndarray, checked: bool = False
+    ) -> IndexVersion:
         moved = housekeeping.rows
-        following = advance(index, columns, weights)
+        following = advance(index, columns, weights, checked)
         costs.append(STEP_ROWS + len(weights) + housekeeping.rows - moved)
         return following
 
