@@ -27,13 +27,15 @@ def view_of(dtype: Any, frozen: bool = False, aligned: bool = True) -> Any:
 
 def _plain_view(dtype: Any, frozen: bool) -> Any:
     """The same for code that is not compiled."""
-    item = np.ctypeslib.as_ctypes_type(dtype)
+    item = np.dtype(dtype)
 
     def make(where: int, length: int) -> np.ndarray:
         if length == 0:
-            return np.empty(0, dtype)
-        array = np.ctypeslib.as_array(ctypes.cast(int(where), ctypes.POINTER(item)), shape=(int(length),))
-        array.setflags(write=not frozen)
+            return np.empty(0, item)
+        memory = (ctypes.c_char * (item.itemsize * int(length))).from_address(int(where))
+        array: np.ndarray = np.ndarray(int(length), item, memory)
+        if frozen:
+            array.setflags(write=False)
         return array
 
     return make
