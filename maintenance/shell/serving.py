@@ -16,6 +16,9 @@ import click
 from lftj.shell.shell import cli
 from lftj.values.shown_text import counted
 
+_LOOK_EVERY = 0.2
+"""Seconds after which the command sees that a signal came."""
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -69,6 +72,7 @@ def serve(
         heads = counted(len(workspace.heads), "head")
         click.echo(f"serving {folder} with {heads} at {service.address}; Ctrl-C ends it", err=True)
         try:
-            threading.Event().wait()
+            while True:  # a signal that comes to a thread of gRPC's does not end the wait
+                threading.Event().wait(_LOOK_EVERY)
         except KeyboardInterrupt:  # SIGTERM is one, too
             click.echo("ending", err=True)
