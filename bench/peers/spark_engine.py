@@ -82,12 +82,17 @@ class Spark(Engine):
 
 def shuffled_bytes(session: SparkSession) -> int:
     """What all stages of a classic session's context wrote for others to read."""
+    return stage_bytes(session, "shuffleWriteBytes")
+
+
+def stage_bytes(session: SparkSession, measure: str) -> int:
+    """A measure of Spark's ``StageData``, ``inputBytes`` for one, of all stages of a classic context."""
     context = session.sparkContext
     store = context._jsc.sc().statusStore()
     assert context._gateway is not None
     none: Any = context._gateway.new_array(context._gateway.jvm.double, 0)
     stages = store.stageList(None, False, False, none, None)
-    return sum(int(stages.apply(n).shuffleWriteBytes()) for n in range(stages.size()))
+    return sum(int(getattr(stages.apply(n), measure)()) for n in range(stages.size()))
 
 
 def listed(frame: DataFrame) -> None:

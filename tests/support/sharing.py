@@ -16,11 +16,12 @@ _JAVA = (
     "tests/spark_bridge/test_frames.py",
     "tests/spark_bridge/test_maintained_join.py",
     "tests/spark_bridge/test_spark_",
-    "tests/bench/test_bench_spark.py",
+    "tests/bench/test_bench_spark",
     "tests/project/test_readme.py::test_examples_do_what_they_show[index.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[spark.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[delta.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[graphframes.md]",
+    "tests/project/test_readme.py::test_examples_do_what_they_show[pipeline.md]",
 )
 """How the names of tests begin that need Java."""
 
