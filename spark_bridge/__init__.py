@@ -15,10 +15,11 @@ from lftj.process.siblings import check_siblings
 
 check_siblings("maintenance")
 
+from spark_bridge.data_source.head_source import HeadSource  # noqa: E402
 from spark_bridge.explanation import explain  # noqa: E402
 from spark_bridge.join import join  # noqa: E402
 from spark_bridge.join_sql import join_sql  # noqa: E402
 from spark_bridge.maintained_join import MaintainedJoin  # noqa: E402
 from spark_bridge.motifs import motifs  # noqa: E402
 
-__all__ = ["MaintainedJoin", "explain", "join", "join_sql", "motifs"]
+__all__ = ["HeadSource", "MaintainedJoin", "explain", "join", "join_sql", "motifs"]

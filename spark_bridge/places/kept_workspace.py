@@ -65,8 +65,8 @@ class KeptWorkspace:
 
     def manifest(self) -> StateManifest:
         """The version that there is, as a state in files would have it."""
+        version = version_in(self.workspace)
         rows = self.workspace[ACCOUNT].table.to_pylist()
-        version = max((row["version"] for row in rows), default=1)
         applied = {row["source"]: row["batch"] for row in rows}
         batches = self.told.batches(version)
         streams = {name: state.moving for name, state in self.workspace.stream_states.items()}
@@ -76,6 +76,11 @@ class KeptWorkspace:
 
 _open: dict[str, KeptWorkspace] = {}
 """Those of this process, by their real paths; whoever looks has the state's turn."""
+
+
+def version_in(workspace: Workspace) -> int:
+    """The version of a state, by its account."""
+    return max(workspace[ACCOUNT].table["version"].to_pylist(), default=1)
 
 
 def has_workspace(path: Path) -> bool:

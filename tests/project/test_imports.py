@@ -41,7 +41,7 @@ HOUSE = {
         """,
     "spark_bridge": """
         .  worker_daemon
-        maintained_join
+        maintained_join  data_source
         places
         explanation  join_sql  motifs
         select_stages

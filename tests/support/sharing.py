@@ -22,6 +22,7 @@ _JAVA = (
     "tests/project/test_readme.py::test_examples_do_what_they_show[delta.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[graphframes.md]",
     "tests/project/test_readme.py::test_examples_do_what_they_show[pipeline.md]",
+    "tests/project/test_readme.py::test_examples_do_what_they_show[spark-sources.md]",
 )
 """How the names of tests begin that need Java."""
 
