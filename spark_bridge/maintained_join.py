@@ -306,6 +306,26 @@ class MaintainedJoin:
         """
         self._place.repartition(partitions, shares)
 
+    def check(self) -> None:
+        """Compute the head anew from the relations that the state has, and compare it with the kept one.
+
+        Cost: that of evaluating the program whole: in the driver by the workspace, else by a job that reads
+        all files of relations and head.  No batch is applied meanwhile.
+
+        Raises VerificationError, which names a row that is not to be there, or is missing; StateError for a
+        file that is damaged or gone, and for streams on executors.
+        """
+        self._place.check()
+
+    def compact(self) -> None:
+        """Write the state anew, as small as it can be, and delete what only earlier versions need.
+
+        On executors all partitions are built again (:meth:`repartition`) and files of earlier versions
+        go: DataFrames of these can't be read any more; what the last ten batches changed can.  In the driver
+        the workspace is compacted.  Cost: that of making the state.  Raises as :meth:`repartition` does.
+        """
+        self._place.compact()
+
     def close(self) -> None:
         """Give back what this process holds of the state, which others can go on with then.
 

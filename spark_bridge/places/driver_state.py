@@ -258,6 +258,14 @@ class DriverState(StatePlace):
             "repartition: a state in the driver has no partitions; make one with where='executors' for that"
         )
 
+    def check(self) -> None:
+        with turn_on(str(self._path)):
+            self._kept().workspace.verify()
+
+    def compact(self) -> None:
+        with turn_on(str(self._path)):
+            self._kept().workspace.compact()
+
     def refuse_remote_stream(self) -> None:
         if not isinstance(self.session, SparkSession):  # that of Connect is no subclass
             raise StateError(

@@ -52,6 +52,7 @@ from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
+from spark_bridge.stages.checked_head import refuse_difference
 from spark_bridge.stages.clock_stage import BatchClock, clock_type
 from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.running import run_stages
@@ -265,6 +266,28 @@ class ExecutorState(StatePlace):
         with turn_on(self.versions.store.path):
             self.versions.read_again()
             self._repartition(partitions, shares)
+
+    def check(self) -> None:
+        """Under grids of its own; of what partitions keep it takes the rows alone."""
+        versions, name = self.versions, self._text.result
+        if self._text.streams:
+            raise StateError(
+                f"check: {name!r} is over streams, of which executors keep what rules still read, and not"
+                " what the head was made of: a state with where='driver' can be checked"
+            )
+        with turn_on(versions.store.path), self._named(self.session, "check"):
+            versions.read_again()
+            relations = {relation: self._stored(relation) for relation in self._relations}
+            partitions = chosen_partitions(self.session, None)
+            anew = head_frames(self._text, relations, partitions, None, self._nulls)[name]
+            refuse_difference(name, self.table(), anew)
+
+    def compact(self) -> None:
+        versions = self.versions
+        with turn_on(versions.store.path):
+            versions.read_again()
+            self._repartition(versions.chain.partitions, None)
+            versions.keep_newest()
 
     def refuse_remote_stream(self) -> None:
         """Tasks find the state wherever they are asked for."""

@@ -114,6 +114,17 @@ class StatePlace(ABC):
         """Build the state anew under other grids."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Compute the head anew from the relations that the state has, and compare.
+
+        Raises VerificationError where it is another one.
+        """
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Write the state anew, as small as it can be."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back what this process holds of the state."""
 

@@ -193,6 +193,10 @@ class StateVersions:
         else:
             self.tidy(self.store.sweep)
 
+    def keep_newest(self) -> None:
+        """Files of versions before the newest go.  Raises StateError."""
+        self.store.clean(1)
+
     def tidy(self, tidying: Callable[[], object]) -> None:
         """What is no part of the state goes.  Where that fails the state is what it is, and goes on."""
         try:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,9 +22,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from lftj.errors import StateError
+from lftj.errors import StateError, VerificationError
 from spark_bridge import MaintainedJoin
 from spark_bridge.places import executor_state
+from spark_bridge.places.choice import Where
+from spark_bridge.places.kept_workspace import kept_at
 from spark_bridge.stages.job_names import DESCRIPTION
 from spark_bridge.stages.streaming import METRICS, check_next
 from spark_bridge.stages.turns import turn_on
@@ -292,3 +295,57 @@ def test_a_stream_tells_what_each_batch_changed_and_does_not_go_back_in_time(
     with pytest.raises(StreamingQueryException, match="Spark gives batch 0, but batch 1 was applied already"):
         run()
     assert joined.version == 3
+
+
+# -- checked and compacted ----------------------------------------------------------
+
+
+def test_a_head_that_its_relations_do_not_give_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    """A file of a partition's part of the head has another row in place of one."""
+    joined, store = joined_at(spark, tmp_path), StateStore(tmp_path)
+    joined.apply(change(spark, (8, 3)))
+    joined.check()
+    newest = store.newest()
+    assert newest is not None
+    (file,) = [state.head for state in newest.partitions.values() if state.head is not None]
+    schema = store.read_table(file).schema
+    (tmp_path / file).unlink()
+    store.write_table(file, pa.table({"a": [1, 5], "b": [2, 6]}).cast(schema))
+    with pytest.raises(
+        VerificationError, match=r"head 'h' .*: 1 tuples too many and 1 missing; too many, .*5"
+    ):
+        joined.check()
+
+
+def test_a_head_in_the_driver_that_its_relations_do_not_give_is_noticed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    edges = spark.createDataFrame([(1, 2), (2, 3)], EDGES)
+    joined = MaintainedJoin("two(a, c) <- e(a, b), e(b, c).", {"e": edges}, state=tmp_path, where="driver")
+    joined.check()
+    workspace = kept_at(tmp_path).workspace
+    wrong = workspace._state.versions["two"].advance([np.array([value]) for value in (7, 8)], np.array([1]))
+    versions = {**workspace._state.versions, "two": wrong}
+    workspace._published.state = replace(workspace._state, versions=versions)
+    with pytest.raises(VerificationError, match=r"'two'.* too many, for example: .7, 8"):
+        joined.check()
+    joined.close()
+
+
+@pytest.mark.parametrize("where", ["driver", "executors"])
+def test_a_compacted_state_goes_on(spark: SparkSession, tmp_path: Path, where: Where) -> None:
+    relations = {
+        "e": spark.createDataFrame([(1, 2), (2, 3)], EDGES),
+        "f": spark.createDataFrame([(2,), (3,), (4,)], NODES),
+    }
+    joined = MaintainedJoin(RULE, relations, state=tmp_path, where=where)
+    for number in range(3):
+        joined.apply(change(spark, (number, 4)), number)
+    joined.compact()
+    assert rows(joined.table()) == [(0, 4), (1, 2), (1, 4), (2, 3), (2, 4)]
+    assert rows(joined.apply(change(spark, (2, 4)), 2)) == [(2, 4, 1)], "told again"
+    assert rows(joined.apply(change(spark, (9, 4)), 3)) == [(9, 4, 1)]
+    if where == "executors":
+        assert sorted(path.name[-8:] for path in tmp_path.glob("manifest-*")) == ["005.json", "006.json"]
+    joined.check()
+    joined.close()

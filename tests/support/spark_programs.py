@@ -283,6 +283,7 @@ def refuse_other_batches(
         assert found == expected, drawn
         assert found_rows(kept.table()) == after, drawn
         before = after
+    kept.check()
     kept.close()
 
 
