@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lftj.errors import SourceError
 from lftj.language.diagnostics import suggestion
+from maintenance.changes.labels import label_beside
 from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, MotifName, rule_of_motif
 from spark_bridge.join import join
 from spark_bridge.placing.placing import InputNulls
@@ -26,6 +27,7 @@ def motifs(
     *,
     where: str | Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    times: bool = False,
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
@@ -41,12 +43,14 @@ def motifs(
     ``where``: conditions in SQL of the names' columns, ``a.age > 30`` or ``a.age > b.age``; what is about
     one vertex or edge leaves out its rows before anything is sent.  ``columns``: what of the names is shown,
     ``a`` or ``a.name``; the structs have these fields alone.  Places are told apart by the vertices and edges
-    that have names, by these columns and by those in conditions.  The other arguments are those of
+    that have names, by these columns and by those in conditions.  ``times``: a place comes as often as the
+    edges give it, as GraphFrames has it: edges are counted first, by all that is read of them, and whatever
+    vertices and edges a place has, each choice is one.  The other arguments are those of
     :func:`~spark_bridge.join.join`.
 
-    Raises RuleSyntaxError for what is no motif, UnboundVariableError for a vertex that only steps that are
-    not there have, SourceError for DataFrames without these columns and for names and columns that are not
-    there, and what ``join`` raises.
+    Raises RuleSyntaxError for what is no motif and for steps that can't be counted, UnboundVariableError for
+    a vertex that only steps that are not there have, SourceError for DataFrames without these columns and for
+    names and columns that are not there, and what ``join`` raises.
     """
     known: list[list[str]] = []
     for name, frame, needed in (("vertices", vertices, (ID,)), ("edges", edges, (SOURCE, TARGET))):
@@ -54,7 +58,8 @@ def motifs(
         for column in needed:
             if column not in known[-1]:
                 raise SourceError(f"{name} have no column {column!r}{suggestion(column, known[-1])}")
-    rule = rule_of_motif(pattern, known[0], known[1])
+    label = label_beside("times", known[1]) if times else ""
+    rule = rule_of_motif(pattern, known[0], known[1], times=label)
     conditions = [where] if isinstance(where, str) else list(where)
     names = {each.name: each for each in rule.names}
     shown = {name: list(each.columns) for name, each in names.items()}
@@ -64,9 +69,14 @@ def motifs(
         for read in _READ.finditer(" ; ".join(conditions)):
             if read[1] in names:
                 wanted.setdefault(read[1], set()).add(read[2].strip("`"))
-        rule = rule_of_motif(pattern, known[0], known[1], wanted)
+        rule = rule_of_motif(pattern, known[0], known[1], wanted, label)
         names = {each.name: each for each in rule.names}
     relations = {"vertex": vertices, "edge": edges}
+    if times:
+        relations |= {
+            "edge": _counted(edges, known[1], label),
+            "pair": _counted(edges, (SOURCE, TARGET), label),
+        }
     read_frames = {name: frame for name, frame in relations.items() if f"{name}(" in rule.text}
     joined = join(
         rule.text,
@@ -76,6 +86,11 @@ def motifs(
         nulls=nulls,
         where=[_of_variables(condition, names) for condition in conditions],
     )
+    if times:
+        often = F.lit(1).cast("bigint")
+        for variable in rule.times:
+            often = often * F.col(variable)
+        joined = joined.withColumn("motif#", F.explode(F.array_repeat(F.lit(0), often.cast("int"))))
     return joined.select(
         *[
             F.struct(*[F.col(each.variable(column)).alias(column) for column in shown[name]]).alias(name)
@@ -83,6 +98,11 @@ def motifs(
             if name in shown
         ]
     )
+
+
+def _counted(edges: DataFrame, columns: Sequence[str], label: str) -> DataFrame:
+    """Edges by some columns, each with how often it is there behind."""
+    return edges.groupBy(*(f"`{column}`" for column in columns)).agg(F.count(F.lit(1)).alias(label))
 
 
 def _shown(columns: Sequence[str], names: Mapping[str, MotifName]) -> dict[str, list[str]]:

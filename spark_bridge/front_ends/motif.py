@@ -11,6 +11,13 @@ A named vertex brings its row of the vertices, a named edge its own; what has no
     (a)<-[]->(b)     edge(a, b), edge(b, a)
     (a)-[]-(b)       (edge(a, b) ; edge(b, a))
     (a)-[*1..2]->(b) (edge(a, b) ; edge(a, by), edge(by, b))
+
+Where places are counted (``times``) an edge has, behind its columns, how often it is there, and so has a
+*pair*, the ends of the edges between two vertices.  All that a place is made of is then in the head, and its
+rows stand for as many places as the product of these:
+
+    (a)-[]->(b); (b)-[e]->()    motif(a, b, e_dst, times, times_2)
+        <- vertex(a), vertex(b), pair(a, b, times), edge(b, e_dst, times_2).
 """
 
 from __future__ import annotations
@@ -53,10 +60,14 @@ class MotifName:
 
 @dataclass(frozen=True)
 class MotifRule:
-    """A motif as a rule over ``vertex`` and ``edge``, and its names, in order."""
+    """A motif as a rule over ``vertex`` and ``edge``, and its names, in order.
+
+    ``times``: where places are counted, the variables whose product says how many a row stands for.
+    """
 
     text: str
     names: tuple[MotifName, ...]
+    times: tuple[str, ...] = ()
 
 
 def rule_of_motif(
@@ -64,19 +75,22 @@ def rule_of_motif(
     vertex_columns: Sequence[str],
     edge_columns: Sequence[str],
     wanted: Mapping[str, Collection[str]] | None = None,
+    times: str = "",
 ) -> MotifRule:
     """The rule of a motif; columns as the DataFrames have them.
 
     ``wanted``: by name the columns that are to be found beside those that say which vertex or edge it is; all
-    of all names, if None.
+    of all names, if None.  ``times``: of edges and pairs the last column, if places are counted.
 
     Raises RuleSyntaxError for what is no motif and for names that stand for a vertex and an edge or for two
     edges, UnboundVariableError for a vertex that is in negated steps alone, or nothing to be found.
 
     >>> rule_of_motif("(a)-[]->(b); !(b)-[]->(a)", ["id"], ["src", "dst"]).text
     'motif(a, b) <- vertex(a), vertex(b), edge(a, b), !edge(b, a).'
+    >>> rule_of_motif("(a)-[]->()", ["id"], ["src", "dst"], times="times").text
+    'motif(a, by, times) <- vertex(a), pair(a, by, times).'
     """
-    return _Motif(pattern, vertex_columns, edge_columns, wanted).rule()
+    return _Motif(pattern, vertex_columns, edge_columns, wanted, times).rule()
 
 
 @dataclass(frozen=True)
@@ -126,9 +140,12 @@ class _Motif:
         vertex_columns: Sequence[str],
         edge_columns: Sequence[str],
         wanted: Mapping[str, Collection[str]] | None,
+        times: str,
     ) -> None:
-        self._pattern, self._wanted = pattern, wanted
+        self._pattern, self._wanted, self._times = pattern, wanted, times
         self._vertex_columns, self._edge_columns = tuple(vertex_columns), tuple(edge_columns)
+        self._beside: list[str] = []  # variables of no name that the head has, where places are counted
+        self._counts: list[str] = []
         self._taken: set[str] = set()
         self._names: dict[str, MotifName] = {}
         self._edges: set[str] = set()
@@ -157,7 +174,8 @@ class _Motif:
             raise UnboundVariableError(f"the motif {self._pattern!r} names nothing that is to be found")
         names = tuple(self._names.values())
         variables = dict.fromkeys(variable for name in names for variable in name.variables)
-        return MotifRule(f"motif({', '.join(variables)}) <- {', '.join(self._atoms)}.", names)
+        head = ", ".join([*variables, *self._beside, *self._counts])
+        return MotifRule(f"motif({head}) <- {', '.join(self._atoms)}.", names, tuple(self._counts))
 
     def _vertex(self, name: str) -> str:
         """The variable of a vertex that has a name."""
@@ -177,6 +195,7 @@ class _Motif:
             )
         if step.name in self._names:
             self._stands_for_two(step.name)
+        self._refuse_uncounted(step)
         self._edges.add(step.name)
         ends = [self._vertex(step.source) if step.source else ""]
         place = len(self._names)
@@ -207,6 +226,9 @@ class _Motif:
         """Edges without names: one, or a path of them."""
         source = self._vertex(step.source) if step.source else ""
         target = self._vertex(step.target) if step.target else ""
+        if self._times:
+            self._counted(step, source, target)
+            return
         lengths = range(step.least or 1, (step.most or step.least or 1) + 1)
         forward = [self._path(source, target, length) for length in lengths]
         backward = [self._path(target, source, length) for length in lengths]
@@ -214,6 +236,30 @@ class _Motif:
             step.directions, [[*forward, *backward]]
         ):
             self._atoms.append(ways[0] if len(ways) == 1 else f"({' ; '.join(dict.fromkeys(ways))})")
+
+    def _counted(self, step: _Step, source: str, target: str) -> None:
+        """The same, with how often each edge is there; all vertices on the way are in the head."""
+        self._refuse_uncounted(step)
+        between = (step.least or 1) - 1 + (not source) + (not target)
+        for direction in step.directions:
+            passed = [self._fresh("by") for _ in range(between)]
+            self._beside += passed
+            way = [*filter(None, [source]), *passed, *filter(None, [target])]
+            for one, other in itertools.pairwise(way if direction == ">" else way[::-1]):
+                self._atoms.append(f"pair({one}, {other}, {self._count()})")
+
+    def _refuse_uncounted(self, step: _Step) -> None:
+        """Raise RuleSyntaxError for a step with alternatives, of which a row would not say which it is."""
+        if self._times and (not step.directions or step.most != step.least):
+            raise RuleSyntaxError(
+                f"{step.text!r} in a motif: places are counted along -> and <- and paths of one length, as"
+                " *2: leave times= out, or unite the motifs of each way"
+            )
+
+    def _count(self) -> str:
+        """The variable of how often an edge is there."""
+        self._counts.append(self._fresh(self._times))
+        return self._counts[-1]
 
     def _path(self, source: str, target: str, length: int) -> str:
         """The edges of a path, over vertices that have no name."""
@@ -241,13 +287,16 @@ class _Motif:
                 " !(a)-[]-(b)"
             )
         ways = {">": [ends], "<": [ends[::-1]]}.get(step.directions, [ends, ends[::-1]])
-        self._atoms += dict.fromkeys(f"!{atom_text('edge', self._edge_columns, _ends(*way))}" for way in ways)
+        columns = [*self._edge_columns, *filter(None, [self._times])]
+        self._atoms += dict.fromkeys(f"!{atom_text('edge', columns, _ends(*way))}" for way in ways)
 
     def _find(self, name: str, relation: str, columns: Sequence[str], own: Mapping[str, str]) -> None:
         found = self._found(name, columns, (ID,) if relation == "vertex" else (SOURCE, TARGET))
         variables = {column: own.get(column) or self._fresh(f"{name}_{column}") for column in found}
-        self._atoms.append(atom_text(relation, columns, variables))
         self._names[name] = MotifName(name, found, tuple(variables.values()))
+        if self._times and relation == "edge":
+            columns, variables = [*columns, self._times], {**variables, self._times: self._count()}
+        self._atoms.append(atom_text(relation, columns, variables))
 
     def _found(self, name: str, columns: Sequence[str], kept: Sequence[str]) -> tuple[str, ...]:
         """The columns of a name that the rule has; ``kept``: those that say which one it is."""

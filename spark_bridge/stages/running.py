@@ -40,7 +40,7 @@ def run_stages(
     for stage in chain.stages:
         step = in_worker(worker(stage).packets)
         packets = packets.repartitionById(tasks, by).mapInArrow(step, SPARK_SCHEMA)
-    rows = packets.select("read", "rows").collect()
+    rows = packets.collect()
     receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
     # A later stage has seen a part of the changes only: what it complains of may follow from that.
     errors = sorted((receipt for receipt in receipts if receipt.error), key=_stage_number)

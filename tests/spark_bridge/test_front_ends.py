@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -159,3 +161,75 @@ def found_by(pattern: str) -> list[tuple[Any, ...]]:
 def test_directions_and_paths_that_are_none(pattern: str, text: str) -> None:
     with pytest.raises(errors.RuleSyntaxError, match=text):
         rule_of_motif(pattern, ["id"], ["src", "dst"])
+
+
+# -- places counted ----------------------------------------------------------------
+
+PARALLEL = [
+    (1, 2, "x"),
+    (1, 2, "x"),
+    (1, 2, "y"),
+    (2, 1, "x"),
+    (2, 3, "x"),
+    (2, 3, "x"),
+    (1, 1, "z"),
+    (9, 2, "x"),
+]
+"""Edges with how often they are there, and one from where no vertex is."""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps", "names"),
+    [
+        ("(a)-[]->(b)", [("a", "", "b")], "ab"),
+        ("(a)-[]->(b); (b)-[e]->(c)", [("a", "", "b"), ("b", "e", "c")], "abec"),
+        ("(a)<-[]-(b)", [("b", "", "a")], "ab"),
+        ("(a)<-[]->(b)", [("a", "", "b"), ("b", "", "a")], "ab"),
+        ("(a)-[*2]->(b)", [("a", "", "?"), ("?", "", "b")], "ab"),
+        ("(a)<-[*2]->(b)", [("a", "", "?"), ("?", "", "b"), ("b", "", "!"), ("!", "", "a")], "ab"),
+        ("(a)-[]->()", [("a", "", "?")], "a"),
+        ("()-[e]->(b); (b)<-[f]-()", [("?", "e", "b"), ("!", "f", "b")], "ebf"),
+        ("(a)-[]->(b); !(b)-[]->(a)", [("a", "", "b")], "ab"),
+    ],
+)
+def test_oracle_places_come_as_often_as_edges_give_them(
+    pattern: str, steps: list[tuple[str, str, str]], names: str
+) -> None:
+    """By looking at each choice of an edge for each step; ``?`` and ``!`` are vertices without a name."""
+    known, expected = {1, 2, 3}, Counter[tuple[Any, ...]]()
+    for chosen in itertools.product(PARALLEL, repeat=len(steps)):
+        bound: dict[str, Any] = {}
+        pairs = [
+            (name, end)
+            for (source, _, target), row in zip(steps, chosen, strict=True)
+            for name, end in ((source, row[0]), (target, row[1]))
+        ]
+        if any(bound.setdefault(name, end) != end for name, end in pairs):
+            continue
+        if any(end not in known for name, end in pairs if name.isalpha()):
+            continue
+        if "!" in pattern and any((row[0], row[1]) == (bound["b"], bound["a"]) for row in PARALLEL):
+            continue
+        bound |= {edge: row for (_, edge, _), row in zip(steps, chosen, strict=True) if edge}
+        expected[tuple(bound[name] for name in names)] += 1
+    rule = rule_of_motif(pattern, ["id"], ["src", "dst", "day"], times="times")
+    database = lftj.Database()
+    database.load("vertex", [(vertex,) for vertex in known], columns=["id"])
+    edges, ends = Counter(PARALLEL), Counter(row[:2] for row in PARALLEL)
+    database.load("edge", [(*row, n) for row, n in edges.items()], columns=["src", "dst", "day", "times"])
+    database.load("pair", [(*row, n) for row, n in ends.items()], columns=["src", "dst", "times"])
+    found = Counter[tuple[Any, ...]]()
+    for row in database.query(rule.text).to_pylist():
+        place = []
+        for one in rule.names:
+            values = tuple(row[variable] for variable in one.variables)
+            place.append(values if len(values) > 1 else values[0])
+        found[tuple(place)] += math.prod(row[variable] for variable in rule.times)
+    assert [one.name for one in rule.names] == list(names)
+    assert found == expected != Counter()
+
+
+@pytest.mark.parametrize("pattern", ["(a)-[]-(b)", "(a)-[e]-(b)", "(a)-[*1..2]->(b)"])
+def test_what_can_not_be_counted_is_refused(pattern: str) -> None:
+    with pytest.raises(errors.RuleSyntaxError, match="places are counted along"):
+        rule_of_motif(pattern, ["id"], ["src", "dst"], times="times")

@@ -284,6 +284,30 @@ def test_a_motif_has_the_rows_and_columns_that_are_asked_for(
             motifs("(a)-[]->(b)", frames["person"], frames["edge"], **wrong)  # type: ignore[arg-type]
 
 
+def test_a_motif_comes_as_often_as_its_edges_give_it(
+    spark: SparkSession, frames: dict[str, DataFrame]
+) -> None:
+    edges = frames["edge"].unionAll(frames["edge"].where("src < dst"))
+    edges.createOrReplaceTempView("parallel")
+    found = motifs(
+        "(a)-[e]->(b); (b)-[]->(); !(b)-[]->(a)",
+        frames["person"],
+        edges,
+        where="a.id < b.id",
+        columns=["a.id", "e.dst"],
+        times=True,
+        shares={},
+        nulls="keep",
+    )
+    expected = spark.sql(
+        "SELECT a.id, e.dst FROM person a, parallel e, person b, parallel f"
+        " WHERE a.id = e.src AND e.dst = b.id AND f.src = b.id AND a.id < b.id"
+        " AND NOT EXISTS (SELECT 1 FROM edge g WHERE g.src = b.id AND g.dst = a.id)"
+    )
+    flat = rows(found.selectExpr("a.id", "e.dst"))
+    assert flat == rows(expected) and len(flat) > len(set(flat)) > 0
+
+
 def test_frames_without_the_columns_of_a_graph_are_refused(frames: dict[str, DataFrame]) -> None:
     with pytest.raises(errors.SourceError, match="vertices have no column 'id'"):
         motifs("(a)-[]->(b)", frames["edge"], frames["edge"])
