@@ -14,12 +14,14 @@ Invariants
 3. What was loaded here is set aside from garbage collection, as :mod:`spark_bridge.placing.worker_process`
    does in workers.
 
-Cost: some 3 s of a processor once per application, executor and environment of workers.
+Cost: some 3 s of a processor once per application, executor and environment of workers.  What plans queries
+of data sources and commits for them is forked from daemons of its own, which do without the kernels.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
@@ -52,5 +54,6 @@ def load() -> None:
 
 
 if __name__ == "__main__":
-    load()
+    if sys.argv[1:] in ([], ["pyspark.worker"]):
+        load()
     manager()

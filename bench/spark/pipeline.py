@@ -117,12 +117,12 @@ class Days:
             self.check(view, connection.sql("FROM kept").to_arrow_table())
 
 
-def follow(lake: Lake, address: Sequence[str] = (), kill_at: int = 0, pause: float = 0.0) -> list[str]:
-    """Run the pipeline as a process; what it said.
+def run(command: Sequence[str], kill_at: int = 0, pause: float = 0.0) -> list[str]:
+    """Run a command; the lines that it said.
 
-    ``kill_at``: how many lines it has said when it is killed, ``pause`` seconds later; 0: it is not.
+    ``kill_at``: how many it has said when it is killed, ``pause`` seconds later; 0: it is not.
+    Raises AssertionError for one that fails by itself.
     """
-    command = [sys.executable, "-m", "bench.spark.pipeline_run", str(lake.folder), *address]
     said: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -165,12 +165,12 @@ def measured(plan: Plan, folder: Path, say: Callable[[str], None]) -> str:
     for _ in range(plan.killed_days):
         days.drop()
     say(f"{plan.killed_days} days, {plan.kills} kills")
-    chance = random.Random(1)
+    chance, command = random.Random(1), [sys.executable, "-m", "bench.spark.pipeline_run", str(lake.folder)]
     killed = [
-        follow(lake, kill_at=chance.randint(1, 4), pause=chance.random() * PAUSE)[-1]
+        run(command, kill_at=chance.randint(1, 4), pause=chance.random() * PAUSE)[-1]
         for _ in range(plan.kills)
     ]
-    follow(lake)
+    run(command)
     days.check_tables()
     spark = Spark(THREADS)
     say("opened again")

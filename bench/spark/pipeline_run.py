@@ -5,10 +5,10 @@
     <lake>/state/<view>                        what keeps a view
     <lake>/tables/<view>                       the view, a Delta table
 
-    python -m bench.spark.pipeline_run LAKE [ADDRESS]
+    python -m bench.spark.pipeline_run LAKE
 
 applies the days that are there, and says a line of day and view behind each commit; it may be killed at any
-moment and started again.  ``ADDRESS``: of a server of Spark Connect, in place of a session of its own.
+moment and started again.
 
 Invariant: a day is applied to a view once, as batch of that number of the source ``days``.
 """
@@ -116,15 +116,9 @@ def _weighted(rows: pa.Table, weight: int) -> pa.Table:
     return rows.append_column("weight", pa.array([weight] * rows.num_rows, pa.int32()))
 
 
-def main(lake: str, address: str | None = None) -> None:
+def main(lake: str) -> None:
     """Run the command."""
-    if address is None:
-        session = Spark(THREADS).session
-    else:
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.builder.remote(address).getOrCreate()
-    pipeline = Pipeline(session, Lake(Path(lake)))
+    pipeline = Pipeline(Spark(THREADS).session, Lake(Path(lake)))
     print("opened", flush=True)
     for day, view in pipeline.catch_up():
         print(day, view.name, flush=True)
@@ -132,4 +126,4 @@ def main(lake: str, address: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -21,7 +21,8 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from pyspark.sql import DataFrame, SparkSession
 from werkzeug.serving import make_server
 
-from spark_bridge import MaintainedJoin, join
+from maintenance import Workspace
+from spark_bridge import HeadSource, MaintainedJoin, join
 from support.cluster import Cluster, Killing, cluster, killed
 from support.paths import TESTS, child_environment
 from support.racing_driver import FIRST, RULE, edge
@@ -191,3 +192,27 @@ def test_exact_while_executors_and_a_worker_are_killed(
     assert delivered == [0, 1]
     assert joined.version == 5
     assert rows_of(joined.table()) == sorted(triangles(steps[-1][1]))
+
+
+def test_what_changes_in_a_state_goes_by_a_stream_into_a_workspace(
+    on_cluster: SparkSession, tmp_path: Path
+) -> None:
+    """By Spark's data source, read and written; the state is what its relations give."""
+    edges = random_edges(1, 60)
+    first = on_cluster.createDataFrame(sorted(edges), "src bigint, dst bigint")
+    state, folder = str(tmp_path / "state"), str(tmp_path / "workspace")
+    joined = MaintainedJoin(TRIANGLES, {"e": first}, state=state, partitions=4)
+    with Workspace.open(folder) as workspace:
+        workspace.load("tri", joined.table().toArrow())
+    on_cluster.dataSource.register(HeadSource)
+    for changes, after in batches(edges, 2):
+        joined.apply({"e": on_cluster.createDataFrame(changes, CHANGES)})
+        followed = on_cluster.readStream.format("lftj").option("since", 1).load(state)
+        options = {"path": folder, "relation": "tri", "checkpointLocation": str(tmp_path / "checkpoint")}
+        query = followed.writeStream.format("lftj").options(**options).trigger(availableNow=True).start()
+        query.awaitTermination()
+        expected = sorted(triangles(after))
+        assert rows_of(on_cluster.read.format("lftj").load(state)) == expected
+        with Workspace.open(folder, read_only=True) as workspace:
+            assert sorted(workspace["tri"]) == expected
+    joined.check()
