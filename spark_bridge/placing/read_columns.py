@@ -207,9 +207,8 @@ def by_place(frame: DataFrame) -> tuple[dict[str, Column], DataFrame]:
     Spark takes names that differ in case only for one, and reads points in them.
     """
     places = [f"c{place}" for place in range(len(frame.columns))]
-    return {name: F.col(place) for name, place in zip(frame.columns, places, strict=True)}, frame.toDF(
-        *places
-    )
+    columns = {name: F.expr(place) for name, place in zip(frame.columns, places, strict=True)}
+    return columns, frame.toDF(*places)
 
 
 def _read(atom: Atom, names: Sequence[str]) -> list[str]:
