@@ -23,6 +23,21 @@ class SourceError(DataError):
     """A file or object cannot be read as a table (missing, truncated, ragged, of an unknown kind)."""
 
 
+class RejectedRowError(SourceError):
+    """A row of a source that a workspace follows can't be taken: a wrong type, a missing key, no JSON.
+
+    ``part``, ``position``, ``row``: where it stands: a partition and an offset, a file and a byte, a server's
+    log and a place in it; and which one it is there, from 0.
+    """
+
+    def __init__(self, message: str, part: str, position: int, row: int) -> None:
+        super().__init__(message)
+        self.part, self.position, self.row = part, position, row
+
+    def __reduce__(self) -> tuple[type[RejectedRowError], tuple[str, str, int, int]]:
+        return RejectedRowError, (str(self), self.part, self.position, self.row)
+
+
 class UnusableNameError(DataError):
     """A relation or column has a name that no rule can use.
 

@@ -1,7 +1,7 @@
 """Places at which a test can stop a process for good, to see what a crash there leaves behind.
 
 Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit, to
-a state in Spark or to a workspace's folder:
+a state in Spark or to a workspace's folder, or from a source:
 to the name of a point, or to ``name:n`` for the n-th time that this process reaches it.  The process is then
 killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Worker processes are replaced, and
 would be killed over and over: with ``LFTJ_FAULT_ONCE`` the first one makes a file of that name, and later
@@ -41,7 +41,14 @@ FOLDER_POINTS = (
 DRIVER_POINTS = ("driver: changes told, not committed",)
 """Those of a batch of a state in the driver of Spark, before the points of its folder."""
 
-_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS)
+SOURCE_POINTS = (
+    "source: rows read, not committed",
+    "source: committed, not acknowledged",
+    "source: acknowledged",
+)
+"""Those of a batch of a source, with the points of the folder behind the first of them."""
+
+_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS, *SOURCE_POINTS)
 
 _times: dict[str, int] = {}
 

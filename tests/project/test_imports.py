@@ -54,6 +54,7 @@ HOUSE = {
         shell  .  consolidation
         serving
         streams
+        sources
         workspace
         machine  sql
         triggers

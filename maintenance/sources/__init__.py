@@ -1,0 +1,1 @@
+"""Sources: what follows a server, a log or a folder, each change once (docs/sources.md)."""

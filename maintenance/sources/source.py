@@ -1,0 +1,188 @@
+"""`Source`: the protocol by which a workspace follows something outside, each change of it once.
+
+    for tx in source.pull(ws):        each is committed: tx.changes, tx.stats
+        ...
+
+Invariants
+
+1. A commit has rows and the cursor behind them (:mod:`maintenance.sources.cursor`).
+2. The upstream is told that it may forget something when that is committed, never before.
+3. What the upstream did in one transaction is in one commit; a commit may have several of them.
+4. A row that can't be taken is not passed over in silence: the pull stops before its batch, or the row is set
+   aside in a relation, in the commit that has the others.
+
+Cost: beside decoding, one transaction for a batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from lftj.errors import LftjError, RejectedRowError
+from lftj.storage.relation import Nulls
+from lftj.values.schema import Schema
+from maintenance.changes.labels import op_label, weight_label
+from maintenance.sources.cursor import Cursor, Place
+from maintenance.store.fault_points import reached
+from maintenance.workspace.transaction import Transaction
+from maintenance.workspace.workspace import Workspace
+
+OnError = Literal["stop", "set aside"]
+
+BATCH_ROWS = 10_000
+"""Where so many rows wait they are committed, though more are there to be read."""
+
+_ASIDE = pa.schema(
+    [
+        pa.field("part", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A row that can't be taken.  ``row``: which one at the position, from 0; ``text``: as it came."""
+
+    part: str
+    position: int
+    row: int
+    reason: str
+    text: str
+
+
+@dataclass
+class Batch:
+    """What is to be one commit.
+
+    ``changes``: by relation its columns, and ``op`` or ``weight``, or neither where rows come alone.
+    ``places``: where the cursor is then.  ``begins``: whether the rows are all that the relations have.
+    ``acknowledge``: tells the upstream that it need not keep what is in it.
+    """
+
+    changes: Mapping[str, pa.Table]
+    places: Mapping[str, Place | None]
+    rejected: Sequence[Rejected] = field(default_factory=list)
+    begins: bool = False
+    acknowledge: Callable[[], object] = lambda: None
+
+
+class Source(ABC):
+    """Something outside whose changes a workspace takes.
+
+    ``name``: of the cursor, and of the relation ``<name>_aside``; each source of a workspace has another.
+    ``on_error``: what becomes of a row that can't be taken: ``"stop"`` raises RejectedRowError before
+    anything of its batch is done, ``"set aside"`` puts it into the relation ``<name>_aside`` and goes on.
+    """
+
+    def __init__(self, name: str, on_error: OnError) -> None:
+        if on_error not in get_args(OnError):
+            choices = " or ".join(map(repr, get_args(OnError)))
+            raise ValueError(f"on_error is {on_error!r}; it can be {choices}")
+        self.name, self.on_error = name, on_error
+
+    def pull(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[Transaction]:
+        """Take what has come since, and what comes; each transaction is committed when it is given.
+
+        ``timeout``: seconds after which the loop ends when nothing comes; None: never, 0: when it has all
+        that there is.  The relations are made where they are not there.
+
+        Raises SourceError for what can't be read, or is not what was read before, RejectedRowError, and what
+        commits raise; the workspace is as the last commit left it then, and the next pull goes on behind.
+        """
+        cursor = Cursor(workspace, self.name)
+        self._make_aside(workspace)
+        with closing(self._batches(workspace, cursor, timeout)) as batches:
+            for batch in batches:
+                reached("source: rows read, not committed")
+                transaction = self._committed(workspace, cursor, batch)
+                reached("source: committed, not acknowledged")
+                batch.acknowledge()
+                reached("source: acknowledged")
+                if batch.changes or batch.rejected:
+                    yield transaction
+
+    @abstractmethod
+    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+        """What is behind the cursor, which has moved when the next batch is asked for.
+
+        It is a generator, and lets its connections go when it is closed.
+        """
+
+    def _committed(self, workspace: Workspace, cursor: Cursor, batch: Batch) -> Transaction:
+        if batch.rejected and self.on_error == "stop":
+            raise self._refused(batch.rejected)
+        try:
+            with workspace.transaction() as transaction:
+                for relation, rows in batch.changes.items():
+                    if batch.begins:
+                        transaction.erase(relation, workspace[relation].to_arrow())
+                    _stage(workspace, transaction, relation, rows)
+                if batch.rejected:
+                    aside = [tuple(vars(row).values()) for row in batch.rejected]
+                    transaction.insert(self._aside, aside)
+                cursor.stage(transaction, batch.places)
+        except LftjError as error:
+            error.add_note(
+                f"source {self.name!r}, in what leads to {_shown(batch.places)}; nothing was changed"
+            )
+            raise
+        cursor.moved(batch.places)
+        return transaction
+
+    def _refused(self, rejected: Sequence[Rejected]) -> RejectedRowError:
+        first, others = rejected[0], len(rejected) - 1
+        more = f", and {others:,} more of its batch" if others else ""
+        return RejectedRowError(
+            f"source {self.name!r}: row {first.row} at {first.position} of {first.part!r} can't be taken"
+            f"{more}: {first.reason}: {first.text[:200]!r}; nothing of its batch was: mend it there, or pass"
+            f' over such rows with on_error="set aside", which keeps them in the relation {self._aside!r}',
+            first.part,
+            first.position,
+            first.row,
+        )
+
+    @property
+    def _aside(self) -> str:
+        return f"{self.name}_aside"
+
+    def _make_aside(self, workspace: Workspace) -> None:
+        if self.on_error == "set aside" and self._aside not in workspace:
+            workspace.load(self._aside, _ASIDE.empty_table())
+
+
+def make_relation(
+    workspace: Workspace, name: str, schema: pa.Schema, key: Sequence[str], nulls: Nulls, bag: bool = False
+) -> None:
+    """Load an empty relation where there is none of the name."""
+    if name not in workspace:
+        workspace.load(name, schema.empty_table(), key=key, nulls=nulls, bag=bag)
+
+
+def columns_of(schema: Schema) -> pa.Schema:
+    """The columns that rows of a relation have."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in schema.shown.columns])
+
+
+def _stage(workspace: Workspace, transaction: Transaction, relation: str, rows: pa.Table) -> None:
+    schema = workspace.base_version(relation).schema
+    if weight_label(schema) in rows.column_names or op_label(schema) in rows.column_names:
+        transaction.apply(relation, rows)
+    elif schema.key:
+        transaction.upsert(relation, rows)
+    else:
+        transaction.insert(relation, rows)
+
+
+def _shown(places: Mapping[str, Place | None]) -> str:
+    shown = [f"{part} {place.position}" for part, place in places.items() if place is not None]
+    return ", ".join(shown[:3]) + (", ..." if len(shown) > 3 else "")
