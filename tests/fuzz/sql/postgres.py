@@ -1,4 +1,4 @@
-"""A PostgreSQL that is thrown away: a cluster in a temporary folder, and a client of its simple queries.
+"""A PostgreSQL that is thrown away, and a client of its simple queries.
 
 Servers say rows as text here, which :mod:`fuzz.sql.oracles` reads by the types that are expected.
 Source: PostgreSQL's manual, "Frontend/Backend Protocol", message formats.
@@ -7,22 +7,18 @@ Source: PostgreSQL's manual, "Frontend/Backend Protocol", message formats.
 from __future__ import annotations
 
 import os
-import pwd
-import shutil
 import socket
 import struct
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from support.postgres_server import SOCKET, Server, programs
 
 FOLDER = "LFTJ_FUZZ_POSTGRES"
 """The variable of the environment that says in which folder the cluster's socket is."""
 
 _PROTOCOL = 3 << 16
-_SOCKET = ".s.PGSQL.5432"
 
 
 class PostgresError(Exception):
@@ -33,65 +29,20 @@ class PostgresError(Exception):
         self.code = code
 
 
-def programs() -> Path | None:
-    """The folder of ``initdb`` and ``postgres``."""
-    here = shutil.which("initdb")
-    places = [Path(here).parent] if here else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    fitting = [place for place in places if (place / "initdb").exists() and (place / "postgres").exists()]
-    return fitting[-1] if fitting else None
-
-
-def _user() -> str | None:
-    """Whose processes they are: the server refuses to run as root."""
-    if os.geteuid():
-        return None
-    names = {one.pw_name for one in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
-
-
 @contextmanager
 def cluster() -> Iterator[bool]:
     """Run a server while the context is open, its folder in the environment; False where there is none."""
-    where = programs()
-    if where is None or os.environ.get(FOLDER):
-        yield where is not None
+    if programs() is None or os.environ.get(FOLDER):
+        yield programs() is not None
         return
-    user = _user()
     with tempfile.TemporaryDirectory(prefix="lftj-postgres-", ignore_cleanup_errors=True) as made:
-        if user is not None:
-            shutil.chown(made, user)
-        data = f"{made}/data"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "user": user, "cwd": made}
-        init = [str(where / "initdb"), "-D", data, "-A", "trust", "-U", "lftj", "--no-sync"]
-        subprocess.run([*init, "--locale=C", "-E", "UTF8"], check=True, **quiet)  # type: ignore[call-overload]
-        settings = ("fsync=off", "listen_addresses=", "max_connections=40", "jit=off", "TimeZone=UTC")
-        told = [word for one in settings for word in ("-c", one)]
-        command = [str(where / "postgres"), "-D", data, "-k", made, *told]
-        server = subprocess.Popen(command, **quiet)  # type: ignore[call-overload]
+        server = Server(made)
         os.environ[FOLDER] = made
         try:
-            _wait(made)
             yield True
         finally:
             del os.environ[FOLDER]
-            server.terminate()
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-
-
-def _wait(folder: str, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            Client(folder).close()
-            return
-        except (OSError, PostgresError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
+            server.stop()
 
 
 class Client:
@@ -100,7 +51,7 @@ class Client:
     def __init__(self, folder: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(30.0)
-        self._socket.connect(f"{folder}/{_SOCKET}")
+        self._socket.connect(f"{folder}/{SOCKET}")
         self._bytes = b""
         start = b"user\0lftj\0database\0postgres\0\0"
         self._socket.sendall(struct.pack("!ii", len(start) + 8, _PROTOCOL) + start)
