@@ -109,10 +109,10 @@ def _images(
         return None
     numbers = np.concatenate([old, new])
     order = np.argsort(np.concatenate([2 * old, 2 * new + 1]), kind="stable")
-    words = ["D"] * len(old) + ["U" if has_key else "I"] * len(new)
+    words = pa.array(["D"] * len(old) + ["U" if has_key else "I"] * len(new), pa.string())
     values = [pa.concat_arrays(both) for both in zip(before.flatten(), after.flatten(), strict=True)]
-    rows = _finished(values, columns, pa.array(words, pa.string()), numbers, {})
-    return rows.taken(order)
+    rows = Rows(values, words, numbers).taken(order)
+    return _finished(rows.columns, columns, rows.ops, rows.numbers, {})
 
 
 def _parsed(texts: Sequence[bytes], columns: pa.Schema) -> pa.Table | None:

@@ -1,0 +1,316 @@
+"""`kafka`: a topic's messages as changes of a relation, each message once, whatever is killed when.
+
+The parts of the cursor are the partitions, ``topic/0``; their positions the offset that is to be read next.
+Group offsets are committed behind the workspace, for those who watch how far a reader is behind, and are
+never read.
+
+Invariants
+
+1. Messages are read from the cursor's offsets on; where these are not there any more, or not yet, the topic
+   is another one or has lost messages, and the pull stops by name.
+2. A partition that comes later is read from its beginning, like all.
+
+Cost: of a batch one parse of its messages and one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lftj.errors import SourceError
+from lftj.storage.relation import Nulls
+from lftj.values.names import nearest_usable
+from lftj.values.schema import Schema
+from maintenance.sources.checked_rows import checked_rows
+from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.json_rows import Rows, debezium_rows, plain_rows
+from maintenance.sources.source import (
+    BATCH_ROWS,
+    Batch,
+    OnError,
+    Rejected,
+    Source,
+    columns_of,
+    make_relation,
+)
+from maintenance.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+Format = Literal["json", "debezium"]
+
+_LINGER = 0.005
+"""Seconds for which a batch that has begun waits for more."""
+
+_LOOK_AGAIN = 0.5
+"""Seconds after which whoever waits looks whether the time is over."""
+
+_PARTITIONS = 10.0
+"""Seconds after which partitions that have come are looked for."""
+
+_ANSWER = 10.0
+"""Seconds for which a broker may take to answer."""
+
+_ANEW = "take another name= and an empty relation to read it from its beginning"
+
+
+def kafka(
+    servers: str,
+    topic: str,
+    relation: str | None = None,
+    *,
+    schema: pa.Schema | None = None,
+    key: Sequence[str] = (),
+    nulls: Nulls = "refuse",
+    format: Format = "json",
+    on_error: OnError = "stop",
+    batch_rows: int = BATCH_ROWS,
+    config: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> KafkaSource:
+    """A topic as changes of a relation.
+
+    Args:
+        servers: Of the cluster, ``host:port``, with commas between.
+        topic: Whose messages are JSON.
+        relation: Which takes them; by default of the topic's name.  Where it is not there it is made, with
+            ``schema``, ``key`` and ``nulls`` as `Workspace.load` takes them.
+        format: ``"json"``: a message is an object of the relation's columns, and perhaps ``op``; of a
+            relation with a key it replaces the row of that, and one without a value takes the row away whose
+            key its own key says.  ``"debezium"``: it is an envelope with ``op``, ``before`` and ``after``.
+        on_error: Of messages that can't be taken (`maintenance.sources.source.Source`).
+        batch_rows: So many messages are one commit at most.
+        config: More for confluent-kafka, such as where to log in; it is shown nowhere.
+        name: Of the cursor; by default the relation's.
+
+    Needs the package confluent-kafka, the extra ``lftj[kafka]``.
+    """
+    return KafkaSource(
+        servers, topic, relation, schema, key, nulls, format, on_error, batch_rows, config, name
+    )
+
+
+class KafkaSource(Source):
+    """Made by `kafka`."""
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        relation: str | None,
+        schema: pa.Schema | None,
+        key: Sequence[str],
+        nulls: Nulls,
+        format: Format,
+        on_error: OnError,
+        batch_rows: int,
+        config: Mapping[str, Any] | None,
+        name: str | None,
+    ) -> None:
+        self.relation = nearest_usable(topic) if relation is None else relation
+        super().__init__(self.relation if name is None else name, on_error)
+        if format not in get_args(Format):
+            raise ValueError(f"format is {format!r}; it can be {' or '.join(map(repr, get_args(Format)))}")
+        self.topic = topic
+        self._schema, self._key, self._nulls, self._format = schema, key, nulls, format
+        self._batch_rows = batch_rows
+        self._config = {
+            "group.id": self.name,
+            **(config or {}),
+            "bootstrap.servers": servers,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+        }
+
+    def __repr__(self) -> str:
+        return f"<kafka topic {self.topic!r} into {self.relation!r}>"
+
+    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+        if self._schema is not None:
+            make_relation(workspace, self.relation, self._schema, self._key, self._nulls)
+        schema = workspace.base_version(self.relation).schema
+        with _consumer(self.name, self._config) as consumer:
+            reading = _Reading(self, consumer)
+            if begin := reading.begin(cursor):
+                yield Batch({}, begin)
+            reading.assign(cursor)
+            ends = None if timeout is None else time.monotonic() + timeout
+            while True:
+                if reading.looks_for_partitions() and (begin := reading.begin(cursor)):
+                    yield Batch({}, begin)
+                    reading.assign(cursor)
+                messages = reading.messages(self._batch_rows, ends)
+                if messages:
+                    yield self._batch(schema, messages, reading)
+                    ends = None if timeout is None else time.monotonic() + timeout
+                elif ends is not None and time.monotonic() >= ends and reading.has_all:
+                    return
+
+    def _batch(self, schema: Schema, messages: Sequence[Message], reading: _Reading) -> Batch:
+        places: dict[str, Place | None] = {
+            reading.part(partition): Place(offset + 1, reading.mark)
+            for partition, offset in dict(map(_at, messages)).items()  # of each partition the last
+        }
+        if self._format == "debezium":  # a message without a value follows one that takes the row away
+            messages = [message for message in messages if message.value() is not None]
+        rows = self._rows(schema, messages)
+        table = checked_rows(schema, rows)
+        rejected = [
+            _rejected(messages[number], reading, reason) for number, reason in sorted(rows.faults.items())
+        ]
+        changes = {self.relation: table} if table.num_rows else {}
+        return Batch(changes, places, rejected, acknowledge=lambda: reading.commit(places))
+
+    def _rows(self, schema: Schema, messages: Sequence[Message]) -> Rows:
+        columns, values = columns_of(schema), [message.value() for message in messages]
+        gone = [number for number, value in enumerate(values) if value is None]
+        texts = [messages[n].key() or b"" if value is None else value for n, value in enumerate(values)]
+        if self._format == "debezium":
+            return debezium_rows(texts, columns, bool(schema.key))
+        rows = plain_rows(texts, columns)
+        if gone and schema.key:
+            rows.ops = pc.if_else(pa.array(np.isin(rows.numbers, gone)), "D", rows.ops)
+        elif gone:
+            rows.faults |= dict.fromkeys(gone, "it has no value, and the relation no key")
+            rows = rows.taken(np.flatnonzero(~np.isin(rows.numbers, gone)))
+        return rows
+
+
+def _at(message: Message) -> tuple[int, int]:
+    """The partition and the offset of a message that is no error."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None and offset is not None
+    return partition, offset
+
+
+def _rejected(message: Message, reading: _Reading, reason: str) -> Rejected:
+    partition, offset = _at(message)
+    text = (message.value() or message.key() or b"").decode(errors="backslashreplace")
+    return Rejected(reading.part(partition), offset, 0, reason, text)
+
+
+@contextmanager
+def _consumer(source: str, config: dict[str, Any]) -> Generator[Consumer]:
+    try:
+        from confluent_kafka import Consumer, KafkaException
+    except ImportError:
+        raise ImportError("kafka() needs the package confluent-kafka: pip install 'lftj[kafka]'") from None
+    consumer = Consumer(config)
+    try:
+        yield consumer
+    except KafkaException as error:
+        text = error.args[0].str()
+        raise SourceError(f"source {source!r}: {text}: pull again, it goes on behind the cursor") from None
+    finally:
+        consumer.close()
+
+
+class _Reading:
+    """One pull of a topic."""
+
+    mark: str
+
+    def __init__(self, source: KafkaSource, consumer: Consumer) -> None:
+        self._source, self._consumer = source, consumer
+        self._looked = 0.0
+        self._behind: set[int] = set()
+
+    def part(self, partition: int) -> str:
+        return f"{self._source.topic}/{partition}"
+
+    def looks_for_partitions(self) -> bool:
+        return time.monotonic() - self._looked > _PARTITIONS
+
+    def begin(self, cursor: Cursor) -> dict[str, Place | None]:
+        """Where partitions begin that the cursor has not.
+
+        Raises SourceError where the topic is not what the cursor is about.
+        """
+        from confluent_kafka import TopicPartition
+
+        self._looked = time.monotonic()
+        topic, source = self._source.topic, f"source {self._source.name!r}"
+        described = self._consumer.list_topics(topic, timeout=_ANSWER)
+        partitions = described.topics[topic].partitions
+        self.mark = f"cluster {described.cluster_id}"
+        if described.topics[topic].error is not None or not partitions:
+            raise SourceError(
+                f"{source}: there is no topic {topic!r} in {self.mark}: name another, or make it"
+            )
+        if others := {place.mark for place in cursor.places.values()} - {self.mark}:
+            raise SourceError(
+                f"{source}: its cursor is of {others.pop()}, and this is {self.mark}: read that one, or"
+                " take another name="
+            )
+        self._partitions = sorted(partitions)
+        if gone := sorted(cursor.places.keys() - set(map(self.part, partitions))):
+            raise SourceError(f"{source}: partition {gone[0]} is gone: the topic was made anew: {_ANEW}")
+        found: dict[str, Place | None] = {}
+        for partition in self._partitions:
+            part = self.part(partition)
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), _ANSWER)
+            place = cursor.places.get(part) or Place(0 if cursor.places else low, self.mark)
+            if part not in cursor.places:
+                found[part] = place
+            if not low <= place.position <= high:
+                wrong = "the topic was made anew" if place.position > high else "messages between are gone"
+                raise SourceError(
+                    f"{source}: the cursor is at {place.position} of {part}, which has messages {low} to"
+                    f" {high - 1}: {wrong}: {_ANEW}"
+                )
+        return found
+
+    def assign(self, cursor: Cursor) -> None:
+        """Read on from the cursor."""
+        from confluent_kafka import TopicPartition
+
+        of = [(partition, cursor.places[self.part(partition)].position) for partition in self._partitions]
+        self._consumer.assign([TopicPartition(self._source.topic, *each) for each in of])
+        self._behind = set(self._partitions)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the end of each partition was seen once."""
+        return not self._behind
+
+    def messages(self, most: int, ends: float | None) -> list[Message]:
+        """Those that are there, at most so many, or that come before the time is over."""
+        from confluent_kafka import KafkaError
+
+        left = _LOOK_AGAIN if ends is None else max(0.0, min(_LOOK_AGAIN, ends - time.monotonic()))
+        first = self._consumer.poll(max(left, 0.05) if self._behind else left)
+        if first is None:
+            return []
+        messages: list[Message] = []
+        for message in [first, *self._consumer.consume(most - 1, _LINGER)]:
+            error = message.error()
+            if error is None:
+                messages.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._behind.discard(_at(message)[0])
+            else:
+                raise SourceError(
+                    f"source {self._source.name!r}: {error.str()}: pull again, it goes on behind the cursor"
+                )
+        return messages
+
+    def commit(self, places: Mapping[str, Place | None]) -> None:
+        """Say to those who watch the group how far it is."""
+        from confluent_kafka import TopicPartition
+
+        offsets = [
+            TopicPartition(self._source.topic, int(part.rpartition("/")[2]), place.position)
+            for part, place in places.items()
+            if place is not None
+        ]
+        self._consumer.commit(offsets=offsets, asynchronous=True)
