@@ -198,6 +198,10 @@ class ConflictError(TransactionError):
     """What a transaction's SQL read, or what it is to erase, was changed by another one: run it again."""
 
 
+class SinkError(LftjError):
+    """What a head is written to can't be written, or holds what another workspace wrote."""
+
+
 class CircuitError(LftjError):
     """A circuit over streams is not whole, or a function in it is not what its author claims."""
 

@@ -1,7 +1,7 @@
 """Places at which a test can stop a process for good, to see what a crash there leaves behind.
 
 Tests set the environment variable ``LFTJ_FAULT`` to stop an application between any two steps of a commit, to
-a state in Spark or to a workspace's folder, or from a source:
+a state in Spark or to a workspace's folder, from a source, or to a sink:
 to the name of a point, or to ``name:n`` for the n-th time that this process reaches it.  The process is then
 killed with SIGKILL, so that no ``finally`` and no ``atexit`` tidies up.  Worker processes are replaced, and
 would be killed over and over: with ``LFTJ_FAULT_ONCE`` the first one makes a file of that name, and later
@@ -48,7 +48,10 @@ SOURCE_POINTS = (
 )
 """Those of a batch of a source, with the points of the folder behind the first of them."""
 
-_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS, *SOURCE_POINTS)
+SINK_POINTS = ("sink: rows read, not written", "sink: written, not told")
+"""Those of a change on its way to a sink."""
+
+_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS, *SOURCE_POINTS, *SINK_POINTS)
 
 _times: dict[str, int] = {}
 

@@ -53,7 +53,7 @@ HOUSE = {
     "maintenance": """
         shell  .  consolidation
         serving
-        streams
+        streams  sinks
         sources
         workspace
         machine  sql

@@ -1,0 +1,1 @@
+"""Sinks: where the rows of heads are written to, as they change (docs/sources.md)."""

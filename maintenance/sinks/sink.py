@@ -1,0 +1,152 @@
+"""`Sink`: the protocol by which a head is kept elsewhere, from version to version.
+
+    for change in sink.push(ws):        each is there: change.version, change.table
+
+Invariants
+
+1. A target says itself which version of the head it holds, in the step that writes the rows: what was written
+   is not written again.  Where a target can't, its class says so.
+2. A target belongs to one workspace, by an identifier that is kept in it: another one is refused, and so is a
+   target that is ahead, as where the workspace was put back from a copy.
+3. A target begins with all rows of the head, and so does one for whose version the changes are not kept.
+
+Cost: of changes that wait together one step, where the target does not want each by itself.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lftj.errors import CursorError, SinkError
+from maintenance.changes.labels import label_beside
+from maintenance.sources.cursor import Cursor, Place
+from maintenance.store.fault_points import reached
+from maintenance.workspace.follower import HeadChange
+from maintenance.workspace.workspace import Workspace
+
+_WORKSPACE = "workspace"
+"""The part of a sink's cursor whose mark identifies the workspace."""
+
+
+class Target(Protocol):
+    """Where a sink writes, while it is open.  ``version``: which it holds; None where it is empty."""
+
+    @property
+    def version(self) -> int | None: ...
+
+    def begin(self, rows: pa.Table, version: int) -> None:
+        """Hold these rows in place of what is there."""
+
+    def add(self, change: HeadChange) -> None:
+        """Go on to a later version."""
+
+
+class Sink(ABC):
+    """Something outside that holds a head.
+
+    ``name``: of the sink; each of a workspace has another.  ``wants_each``: whether it takes each commit by
+    itself, or what they come to where several wait.
+    """
+
+    wants_each = False
+
+    def __init__(self, head: str, name: str) -> None:
+        self.head, self.name = head, name
+
+    def push(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[HeadChange]:
+        """Write what has changed since, and what changes; each change is there when it is given.
+
+        ``timeout``: seconds after which the loop ends when nothing changes; None: never, 0: when all is
+        written that there is.  Raises UnknownRelationError, and SinkError for a target that can't be written,
+        or holds another workspace's rows; the next push goes on behind what was written.
+        """
+        cursor = Cursor(workspace, self.name)
+        with self._opened(workspace, self._identified(workspace, cursor), cursor) as target:
+            version = target.version
+            if version is not None and version > workspace.version:
+                raise SinkError(
+                    f"sink {self.name!r}: it holds version {version}, and the workspace is at"
+                    f" {workspace.version}: it was put back from a copy: {self._way_out}"
+                )
+            if version is None or not self._can_follow(workspace, version):
+                yield self._begun(workspace, target)
+            yield from self._followed(workspace, target, timeout)
+
+    @abstractmethod
+    def _opened(
+        self, workspace: Workspace, identifier: str, cursor: Cursor
+    ) -> AbstractContextManager[Target]:
+        """The target.  Raises SinkError where it is of a workspace with another identifier."""
+
+    @property
+    @abstractmethod
+    def _way_out(self) -> str:
+        """What to do with a target that can't be gone on with."""
+
+    def _identified(self, workspace: Workspace, cursor: Cursor) -> str:
+        place = cursor.places.get(_WORKSPACE)
+        if place is None:
+            place = Place(0, uuid.uuid4().hex)
+            with workspace.transaction() as transaction:
+                cursor.stage(transaction, {_WORKSPACE: place})
+            cursor.moved({_WORKSPACE: place})
+        return place.mark
+
+    def _can_follow(self, workspace: Workspace, version: int) -> bool:
+        try:
+            workspace.follow(self.head, since=version, timeout=0)
+            workspace.changes_since(version, self.head)
+        except CursorError:
+            return False
+        return True
+
+    def _begun(self, workspace: Workspace, target: Target) -> HeadChange:
+        workspace.version  # noqa: B018  from here on changes are kept
+        snapshot = workspace.snapshot()
+        rows = snapshot[self.head].to_arrow()
+        reached("sink: rows read, not written")
+        target.begin(rows, snapshot.version)
+        reached("sink: written, not told")
+        weight = label_beside("weight", rows.column_names)
+        table = rows.append_column(weight, pa.array(np.ones(rows.num_rows, np.int64)))
+        return HeadChange(self.head, snapshot.version, table)
+
+    def _followed(self, workspace: Workspace, target: Target, timeout: float | None) -> Iterator[HeadChange]:
+        version = target.version
+        assert version is not None
+        following = workspace.follow(self.head, since=version, timeout=timeout)
+        for change in following:
+            if change.version <= version:
+                continue  # it was in what the one before came to
+            if not self.wants_each:
+                change = workspace.changes_since(version, self.head)
+            version = change.version
+            if change.table.num_rows:
+                reached("sink: rows read, not written")
+                target.add(change)
+                reached("sink: written, not told")
+                yield change
+
+
+def operations_of(change: pa.Table) -> pa.Table:
+    """A change table with ``op`` in place of ``weight``: rows that go, ``D``, before those that come, ``I``.
+
+    A row is there as often as it comes or goes.
+
+    >>> operations_of(pa.table({"a": [1, 2], "weight": [2, -1]})).to_pylist()
+    [{'a': 2, 'op': 'D'}, {'a': 1, 'op': 'I'}, {'a': 1, 'op': 'I'}]
+    """
+    weights = change.column(change.num_columns - 1).to_numpy()
+    rows = change.select(change.column_names[:-1])
+    order = np.argsort(weights > 0, kind="stable")
+    places = np.repeat(order, np.abs(weights[order]))
+    taken = rows.take(pa.array(places))
+    words = pa.array(np.where(weights[places] > 0, "I", "D").tolist(), pa.string())
+    return taken.append_column(label_beside("op", rows.column_names), words)
