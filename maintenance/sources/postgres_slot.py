@@ -39,8 +39,11 @@ SETTINGS = (
 _PATIENCE = 600_000
 """Milliseconds after which the server takes a reader for dead: a commit may take long."""
 
-_LINGER = 0.002
-"""Seconds for which a batch that has begun waits for more."""
+_LINGER, _BEHIND = 0.003, 0.1
+"""Seconds for which a batch that has begun waits for more, at most; the second where much is to come."""
+
+_PAUSE = 0.001
+"""Seconds after which nothing more comes at once."""
 
 _LOOK_AGAIN = 0.5
 """Seconds after which whoever waits looks whether the time is over."""
@@ -173,8 +176,11 @@ class Stream:
 
     def __init__(self, slot: Slot, publication: str, start: int, most: int) -> None:
         """``most``: rows that are enough for a batch."""
+        from psycopg import Error
+
         self._slot, self._wire, self._start, self._most = slot, slot.wire, start, most
         self._publication = publication
+        self._error = Error
         self.trouble: str | None = None
         self._troubles: dict[int, str] = {}
         self._open: list[bytes] = []  # of a transaction whose end has not come
@@ -194,9 +200,7 @@ class Stream:
 
     def __exit__(self, *raised: object) -> None:
         """The server is told what is committed; that it hears it is not waited for."""
-        from psycopg import Error
-
-        with suppress(Error):  # where the server is gone it hears it the next time
+        with suppress(self._error):  # where the server is gone it hears it the next time
             self._report()
 
     @property
@@ -216,6 +220,7 @@ class Stream:
         Nothing comes where it is over, ``trouble`` says why, or much of the log had nothing for us.
         """
         messages: list[bytes] = []
+        full = 0.0  # when the batch has waited enough
         while True:
             n, view = self._wire.get_copy_data(1)
             if n > 0:
@@ -231,7 +236,9 @@ class Stream:
             if n < 0:
                 self._ended()
             if messages:
-                if not self._comes(_LINGER):
+                now = time.monotonic()
+                full = full or now + (_LINGER if self.has_all else _BEHIND)
+                if now > full or not self._comes(_PAUSE if self.has_all else _LINGER):
                     return messages, self._reached
             elif self._reached > self._told + IDLE_BYTES or not self._may_wait(ends):
                 return messages, self._reached

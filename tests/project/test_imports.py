@@ -30,14 +30,14 @@ HOUSE = {
         workloads
         spark
         ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month  many_changes
-        single_changes  maintenance_report
+        single_changes  maintenance_report  sources
         grid  tpch  nexmark
         datasets
         maintenance
         joins  distance  soak  kills  pictures
         report
         peers
-        graphs  workload  digest  .
+        graphs  workload  digest  postgres_server  .
         """,
     "spark_bridge": """
         .  worker_daemon

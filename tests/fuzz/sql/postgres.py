@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.postgres_server import SOCKET, Server, programs
+from bench.postgres_server import SOCKET, Server, programs
 
 FOLDER = "LFTJ_FUZZ_POSTGRES"
 """The variable of the environment that says in which folder the cluster's socket is."""

