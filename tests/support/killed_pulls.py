@@ -27,8 +27,9 @@ from maintenance.sources.cursor import Cursor
 from maintenance.store.fault_points import FOLDER_POINTS, SOURCE_POINTS, VARIABLE
 from support.paths import child_environment
 
-KILLS = int(os.environ.get("LFTJ_SOURCE_KILLS", "8"))
-"""Of each source and each sink, at random moments; the variable asks for more."""
+_ASKED = os.environ.get("LFTJ_SOURCE_KILLS")
+KILLS, SERVER_KILLS = int(_ASKED or "8"), int(_ASKED or "2")
+"""Of each source and each sink, at random moments, and of each server; the variable asks for more."""
 
 POINTS = (*SOURCE_POINTS, *FOLDER_POINTS[:2])
 

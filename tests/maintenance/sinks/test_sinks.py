@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from maintenance.sources.kafka import kafka
 from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
 from support.kafka_cluster import Cluster
 from support.kafka_cluster import running as running_kafka
-from support.killed_pulls import KILLS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random, killer
 from support.postgres_server import Server, running
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'lftj[postgres]'")
@@ -215,20 +216,22 @@ def test_a_server_that_is_killed_and_comes_back(server: Server, table: str) -> N
     chosen, workspace = random.Random(2), Workspace()
     edges(workspace)
     sink = to_postgres(server.dsn, "pair", table)
-    loop = sink.push(workspace, timeout=30)
-    next(loop)
-    server.kill()
-    change(workspace, chosen)
-    try:
+    numbers = iter(range(100, 10**9))
+    for _ in range(SERVER_KILLS):
+        with workspace.transaction() as tx:
+            tx.insert("edge", [(next(numbers), 1)])
+        timer = threading.Timer(chosen.uniform(0, 0.15), server.kill)
+        timer.start()
         with pytest.raises(SinkError, match="push again, it goes on behind what is written"):
-            next(loop)
+            for _ in sink.push(workspace, timeout=30):
+                with workspace.transaction() as tx:
+                    tx.insert("edge", [(next(numbers), chosen.choice([1, 2]))])
+        timer.join()
         with pytest.raises(SinkError, match="the server says"):
             pushed(workspace, sink)
-    finally:
         server.start()
-    change(workspace, chosen)
-    assert pushed(workspace, sink) == 1
-    assert rows_of(server, table) == head(workspace, "pair")
+        pushed(workspace, sink)
+        assert rows_of(server, table) == head(workspace, "pair")
 
 
 def test_a_workspace_reads_what_another_wrote(cluster: Cluster, table: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from lftj.errors import RejectedRowError, SourceError
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.postgres import PostgresSource, postgres
-from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, POINTS, SERVER_KILLS, Killer, Part, kill_at_random, killer
 from support.postgres_server import Server, running
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'lftj[postgres]'")
@@ -206,11 +206,14 @@ def test_a_server_that_is_killed_and_comes_back(server: Server, upstream: Upstre
     chosen, made = random.Random(8), source(upstream)
     with Workspace.open(tmp_path / "ws") as workspace:
         pulled(workspace, made)
-        for _ in range(2):
+        for _ in range(SERVER_KILLS):
             upstream.change(chosen, 10)
+            timer = threading.Timer(chosen.uniform(0, 0.15), server.kill)
+            timer.start()
             with pytest.raises(SourceError, match="pull again, it goes on behind the cursor"):
                 for _ in made.pull(workspace):
-                    server.kill()
+                    pass
+            timer.join()
             with pytest.raises(SourceError, match="pull again"):
                 pulled(workspace, made)
             server.start()
