@@ -28,7 +28,7 @@ from lftj.errors import CursorError, SinkError
 from maintenance.changes.labels import label_beside
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.store.fault_points import reached
-from maintenance.workspace.follower import HeadChange
+from maintenance.workspace.follower import Following, HeadChange
 from maintenance.workspace.workspace import Workspace
 
 _WORKSPACE = "workspace"
@@ -59,6 +59,8 @@ class Sink(ABC):
 
     def __init__(self, head: str, name: str) -> None:
         self.head, self.name = head, name
+        self._following: Following | None = None
+        self._is_stopped = False
 
     def push(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[HeadChange]:
         """Write what has changed since, and what changes; each change is there when it is given.
@@ -78,6 +80,12 @@ class Sink(ABC):
             if version is None or not self._can_follow(workspace, version):
                 yield self._begun(workspace, target)
             yield from self._followed(workspace, target, timeout)
+
+    def stop(self) -> None:
+        """End the loops over `push` behind a change, those of later ones too; also from another thread."""
+        self._is_stopped = True
+        if self._following is not None:
+            self._following.close()
 
     @abstractmethod
     def _opened(
@@ -121,8 +129,10 @@ class Sink(ABC):
     def _followed(self, workspace: Workspace, target: Target, timeout: float | None) -> Iterator[HeadChange]:
         version = target.version
         assert version is not None
-        following = workspace.follow(self.head, since=version, timeout=timeout)
+        self._following = following = workspace.follow(self.head, since=version, timeout=timeout)
         for change in following:
+            if self._is_stopped:
+                return
             if change.version <= version:
                 continue  # it was in what the one before came to
             if not self.wants_each:

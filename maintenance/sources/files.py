@@ -34,6 +34,7 @@ from maintenance.sources.checked_rows import checked_rows
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.file_rows import Format, format_of
 from maintenance.sources.json_rows import OP
+from maintenance.sources.patience import Patience
 from maintenance.sources.source import Batch, OnError, Rejected, Source, columns_of, make_relation
 from maintenance.workspace.workspace import Workspace
 
@@ -42,9 +43,6 @@ _BLOCK = 8 << 20
 
 _MARKED = 4096
 """So many bytes tell a file from another."""
-
-_LOOK_AGAIN = 0.5
-"""Seconds after which whoever waits looks into the folder."""
 
 
 def files(
@@ -111,19 +109,19 @@ class FilesSource(Source):
     def __repr__(self) -> str:
         return f"<files of {os.fspath(self.folder)!r} into {self.relation!r}>"
 
-    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+    def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
         seen: dict[str, tuple[int, int]] = {}
-        ends = None if timeout is None else time.monotonic() + timeout
         while True:
             for file in self._files():
                 is_first = self.relation not in workspace
                 for batch in self._new(workspace, file, cursor, seen, is_first):
                     yield batch
-                    ends = None if timeout is None else time.monotonic() + timeout
-            left = _LOOK_AGAIN if ends is None else min(_LOOK_AGAIN, ends - time.monotonic())
-            if left <= 0:
+                    patience.renew()
+                if patience.is_stopped:
+                    return
+            if patience.is_over:
                 return
-            time.sleep(left)
+            time.sleep(patience.left)
 
     def _files(self) -> list[_File]:
         """Those that are there, by their names.  Raises SourceError for a folder that is not."""

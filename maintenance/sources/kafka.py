@@ -31,6 +31,7 @@ from lftj.values.schema import Schema
 from maintenance.sources.checked_rows import checked_rows
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.json_rows import Rows, debezium_rows, plain_rows
+from maintenance.sources.patience import Patience
 from maintenance.sources.source import (
     BATCH_ROWS,
     Batch,
@@ -49,9 +50,6 @@ Format = Literal["json", "debezium"]
 
 _LINGER = 0.005
 """Seconds for which a batch that has begun waits for more."""
-
-_LOOK_AGAIN = 0.5
-"""Seconds after which whoever waits looks whether the time is over."""
 
 _PARTITIONS = 10.0
 """Seconds after which partitions that have come are looked for."""
@@ -135,25 +133,24 @@ class KafkaSource(Source):
     def __repr__(self) -> str:
         return f"<kafka topic {self.topic!r} into {self.relation!r}>"
 
-    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+    def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
         if self._schema is not None:
             make_relation(workspace, self.relation, self._schema, self._key, self._nulls)
-        schema = workspace.base_version(self.relation).schema
+        workspace.base_version(self.relation)  # which says where it is not there
         with _consumer(self.name, self._config) as consumer:
             reading = _Reading(self, consumer)
             if begin := reading.begin(cursor):
                 yield Batch({}, begin)
             reading.assign(cursor)
-            ends = None if timeout is None else time.monotonic() + timeout
-            while True:
+            while not patience.is_stopped:
                 if reading.looks_for_partitions() and (begin := reading.begin(cursor)):
                     yield Batch({}, begin)
                     reading.assign(cursor)
-                messages = reading.messages(self._batch_rows, ends)
+                messages = reading.messages(self._batch_rows, patience)
                 if messages:
-                    yield self._batch(schema, messages, reading)
-                    ends = None if timeout is None else time.monotonic() + timeout
-                elif ends is not None and time.monotonic() >= ends and reading.has_all:
+                    yield self._batch(workspace.base_version(self.relation).schema, messages, reading)
+                    patience.renew()
+                elif patience.is_over and reading.has_all:
                     return
 
     def _batch(self, schema: Schema, messages: Sequence[Message], reading: _Reading) -> Batch:
@@ -283,12 +280,11 @@ class _Reading:
         """Whether the end of each partition was seen once."""
         return not self._behind
 
-    def messages(self, most: int, ends: float | None) -> list[Message]:
+    def messages(self, most: int, patience: Patience) -> list[Message]:
         """Those that are there, at most so many, or that come before the time is over."""
         from confluent_kafka import KafkaError
 
-        left = _LOOK_AGAIN if ends is None else max(0.0, min(_LOOK_AGAIN, ends - time.monotonic()))
-        first = self._consumer.poll(max(left, 0.05) if self._behind else left)
+        first = self._consumer.poll(max(patience.left, 0.05) if self._behind else patience.left)
         if first is None:
             return []
         messages: list[Message] = []

@@ -22,7 +22,6 @@ Cost: of a transaction one pass over its bytes, for all of its rows at once.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Mapping
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ import pyarrow as pa
 from lftj.errors import SourceError
 from lftj.values.names import nearest_usable
 from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.patience import Patience
 from maintenance.sources.pgoutput import Changes
 from maintenance.sources.postgres_rows import rows_of, snapshot_rows
 from maintenance.sources.postgres_slot import IDLE_BYTES, Slot, Stream, closing_connections, lsn_text
@@ -105,7 +105,7 @@ class PostgresSource(Source):
         with workspace.transaction() as transaction:
             cursor.stage(transaction, {**dict.fromkeys(cursor.places), self.slot: Place(_BEGUN, mark)})
 
-    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+    def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
         with closing_connections(self._dsn, self.name) as slot_of:
             slot = slot_of(self.slot)
             try:
@@ -117,7 +117,7 @@ class PostgresSource(Source):
                 yield from self._snapshot(workspace, cursor, slot, tables)
             for table in tables:
                 self._check_relation(workspace, table)
-            yield from self._changes(workspace, cursor, slot, tables, timeout)
+            yield from self._changes(workspace, cursor, slot, tables, patience)
 
     def _checked(self, cursor: Cursor, slot: Slot) -> Place | None:
         """The cursor.  Raises SourceError where it is not of this slot, or changes are lost."""
@@ -197,20 +197,19 @@ class PostgresSource(Source):
         cursor: Cursor,
         slot: Slot,
         tables: list[Table],
-        timeout: float | None,
+        patience: Patience,
     ) -> Generator[Batch]:
         by_oid = {table.source.oid: table for table in tables}
         with Stream(slot, self.publication, cursor.places[self.slot].position, self._batch_rows) as stream:
-            ends = None if timeout is None else time.monotonic() + timeout
-            while True:
-                messages, reached = stream.transactions(by_oid, ends)
+            while not patience.is_stopped:
+                messages, reached = stream.transactions(by_oid, patience)
                 if messages or reached > cursor.places[self.slot].position + IDLE_BYTES:
                     yield self._batch(workspace, messages, by_oid, slot.mark, stream, reached)
                 if stream.trouble is not None:
                     raise SourceError(f"source {self.name!r}: {stream.trouble}")
                 if messages:
-                    ends = None if timeout is None else time.monotonic() + timeout
-                elif ends is not None and time.monotonic() >= ends and stream.has_all:
+                    patience.renew()
+                elif patience.is_over and stream.has_all:
                     return
 
     def _batch(

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from lftj.errors import SourceError
+from maintenance.sources.patience import Patience
 from maintenance.sources.pgoutput import (
     BEGIN,
     COMMIT,
@@ -44,9 +45,6 @@ _LINGER, _BEHIND = 0.003, 0.1
 
 _PAUSE = 0.001
 """Seconds after which nothing more comes at once."""
-
-_LOOK_AGAIN = 0.5
-"""Seconds after which whoever waits looks whether the time is over."""
 
 _ASK_AGAIN = 0.01
 """Seconds after which the server is asked again how far it has come."""
@@ -214,7 +212,7 @@ class Stream:
         if time.monotonic() - self._reported > _REPORT:
             self._report()
 
-    def transactions(self, tables: Mapping[int, Table], ends: float | None) -> tuple[list[bytes], int]:
+    def transactions(self, tables: Mapping[int, Table], patience: Patience) -> tuple[list[bytes], int]:
         """The changes of whole transactions, as they wait or come before the time is over; where they end.
 
         Nothing comes where it is over, ``trouble`` says why, or much of the log had nothing for us.
@@ -240,16 +238,17 @@ class Stream:
                 full = full or now + (_LINGER if self.has_all else _BEHIND)
                 if now > full or not self._comes(_PAUSE if self.has_all else _LINGER):
                     return messages, self._reached
-            elif self._reached > self._told + IDLE_BYTES or not self._may_wait(ends):
+            elif (
+                self._reached > self._told + IDLE_BYTES
+                or patience.is_stopped
+                or (self.has_all and patience.is_over)
+            ):
                 return messages, self._reached
             elif not self.has_all:
                 if not self._comes(_ASK_AGAIN):
                     self._report(asks=True)
             else:
-                self._comes(_LOOK_AGAIN if ends is None else min(_LOOK_AGAIN, ends - time.monotonic()))
-
-    def _may_wait(self, ends: float | None) -> bool:
-        return ends is None or time.monotonic() < ends or not self.has_all
+                self._comes(patience.left)
 
     def _take(self, data: bytes, tables: Mapping[int, Table], messages: list[bytes]) -> None:
         """A message of pgoutput: those of transactions that have not ended wait."""

@@ -29,6 +29,7 @@ from lftj.storage.relation import Nulls
 from lftj.values.schema import Schema
 from maintenance.changes.labels import op_label, weight_label
 from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.patience import Patience
 from maintenance.store.fault_points import reached
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
@@ -89,6 +90,7 @@ class Source(ABC):
             choices = " or ".join(map(repr, get_args(OnError)))
             raise ValueError(f"on_error is {on_error!r}; it can be {choices}")
         self.name, self.on_error = name, on_error
+        self._is_stopped = False
 
     def pull(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[Transaction]:
         """Take what has come since, and what comes; each transaction is committed when it is given.
@@ -101,7 +103,8 @@ class Source(ABC):
         """
         cursor = Cursor(workspace, self.name)
         self._make_aside(workspace)
-        with closing(self._batches(workspace, cursor, timeout)) as batches:
+        patience = Patience(timeout, lambda: self._is_stopped)
+        with closing(self._batches(workspace, cursor, patience)) as batches:
             for batch in batches:
                 reached("source: rows read, not committed")
                 transaction = self._committed(workspace, cursor, batch)
@@ -111,8 +114,12 @@ class Source(ABC):
                 if batch.changes or batch.rejected:
                     yield transaction
 
+    def stop(self) -> None:
+        """End the loops over `pull` behind a commit, those of later ones too; also from another thread."""
+        self._is_stopped = True
+
     @abstractmethod
-    def _batches(self, workspace: Workspace, cursor: Cursor, timeout: float | None) -> Generator[Batch]:
+    def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
         """What is behind the cursor, which has moved when the next batch is asked for.
 
         It is a generator, and lets its connections go when it is closed.

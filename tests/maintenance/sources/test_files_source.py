@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -274,6 +275,17 @@ def test_a_loop_waits_for_what_comes(folder: Path) -> None:
             file.write(f"{len(seen) + 1},x,1\n" * len(seen))
     assert seen == [1, 1, 1]
     assert workspace["items"].count == 3
+
+
+def test_a_loop_is_ended_from_another_thread(folder: Path) -> None:
+    workspace, made = Workspace(), source(folder)
+    (folder / "a.jsonl").write_text('{"id": 1, "name": "x", "price": 2}\n')
+    loop = made.pull(workspace)
+    next(loop)
+    threading.Timer(0.1, made.stop).start()
+    assert list(loop) == []
+    (folder / "b.jsonl").write_text('{"id": 2, "name": "x", "price": 2}\n')
+    assert pulled(workspace, made) <= 1
 
 
 def test_bad_settings_are_refused(folder: Path) -> None:
