@@ -202,6 +202,10 @@ class SinkError(LftjError):
     """What a head is written to can't be written, or holds what another workspace wrote."""
 
 
+class PipelineError(LftjError):
+    """The file of a pipeline is wrong.  Names the file, the line and the place in it."""
+
+
 class CircuitError(LftjError):
     """A circuit over streams is not whole, or a function in it is not what its author claims."""
 

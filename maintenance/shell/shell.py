@@ -64,6 +64,36 @@ def maintain(
     applied.end(heads, "whose changes are written")
 
 
+@cli.command("run")
+@click.argument("file", metavar="PIPELINE.toml")
+@taking(STRATEGY)
+@click.option("--check", is_flag=True, help="See whether the file is right, and open nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what a run would begin with, and change nothing.")
+@click.option("--once", is_flag=True, help="End when all that there is was taken and written.")
+def run_file(file: str, strategy: str, check: bool, dry_run: bool, once: bool) -> None:
+    """Follow sources, keep views, and write heads to sinks, as a file says (docs/sources.md).
+
+    It goes on until SIGTERM or Ctrl-C, which let what is under way finish; run again it goes on from there.
+
+    \b
+    lftj run shop.toml --check
+    lftj run shop.toml
+    """
+    from maintenance.shell.pipeline_file import read_pipeline
+
+    pipeline = read_pipeline(file)
+    if check:
+        click.echo("\n".join(f"{part.name}: {part!r}" for part in pipeline.parts))
+        return
+
+    from maintenance.shell.pipeline import plan_pipeline, run_pipeline
+
+    if dry_run:
+        plan_pipeline(pipeline, strategy)
+    else:
+        run_pipeline(pipeline, strategy, once)
+
+
 def _heads_of(program: str) -> list[str]:
     from lftj.language.finals import final_name
     from lftj.language.parser import parse

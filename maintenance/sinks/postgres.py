@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from lftj.errors import SinkError
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor
+from maintenance.sources.postgres_connection import connected
 from maintenance.workspace.follower import HeadChange
 from maintenance.workspace.workspace import Workspace
 
@@ -106,7 +107,7 @@ class PostgresSink(Sink):
         if key is None:
             key = rows.names[:-1] if versions[self.head].schema.functional else []
         try:
-            with psycopg.connect(self._dsn, options="-c TimeZone=UTC -c DateStyle=ISO") as connection:
+            with connected(self._dsn) as connection:
                 connection.autocommit = True
                 yield _Table(self, connection, rows, list(key), identifier)
         except psycopg.Error as error:

@@ -21,6 +21,7 @@ from maintenance.changes.changes import change_table, encode_keys
 from maintenance.changes.labels import op_label, weight_label
 from maintenance.sources.cursor import Place
 from maintenance.sources.pgoutput import INSERT, NEW, OLD, UNCHANGED, Changes, Tuples
+from maintenance.sources.postgres_connection import connected
 from maintenance.sources.postgres_tables import Table
 from maintenance.sources.postgres_types import reader_of
 from maintenance.sources.source import Rejected
@@ -67,12 +68,8 @@ def snapshot_rows(
     dsn: str, snapshot: str, tables: Sequence[Table], place: Place, rejected: list[Rejected]
 ) -> dict[str, pa.Table]:
     """All rows of the tables as a snapshot has them, by relation; ``place``: the slot's, with its name."""
-    import psycopg
-
-    from maintenance.sources.postgres_slot import SETTINGS
-
     found = {}
-    with psycopg.connect(dsn, options=SETTINGS) as connection:
+    with connected(dsn) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
         for table in tables:

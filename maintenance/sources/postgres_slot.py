@@ -26,16 +26,12 @@ from maintenance.sources.pgoutput import (
     relation_of,
     truncated,
 )
+from maintenance.sources.postgres_connection import SETTINGS, connected
 from maintenance.sources.postgres_tables import Table
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.pq.abc import PGconn, PGresult
-
-SETTINGS = (
-    "-c DateStyle=ISO -c TimeZone=UTC -c IntervalStyle=postgres -c extra_float_digits=3 -c bytea_output=hex"
-)
-"""As :mod:`maintenance.sources.postgres_types` reads values."""
 
 _PATIENCE = 600_000
 """Milliseconds after which the server takes a reader for dead: a commit may take long."""
@@ -106,13 +102,11 @@ class Slot:
     """
 
     def __init__(self, dsn: str, name: str) -> None:
-        import psycopg
-
         self.dsn, self.name = dsn, name
-        self.connection: Connection[Any] = psycopg.connect(dsn, autocommit=True, options=SETTINGS)
+        self.connection: Connection[Any] = connected(dsn, autocommit=True)
         try:
-            options = f"{SETTINGS} -c wal_sender_timeout={_PATIENCE}"
-            self._replication = psycopg.connect(dsn, autocommit=True, replication="database", options=options)
+            settings = f"{SETTINGS} -c wal_sender_timeout={_PATIENCE}"
+            self._replication = connected(dsn, settings, autocommit=True, replication="database")
         except BaseException:
             self.connection.close()
             raise
