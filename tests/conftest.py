@@ -39,6 +39,8 @@ from support.sharing import Sharing, from_elsewhere, needs_java, place  # noqa: 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from support.killed_pulls import Killer
+
 
 os.environ.setdefault("LFTJ_DEBUG", "1")  # before anything imports the engine
 
@@ -177,6 +179,15 @@ def forked_lftj(warmed: Path | None) -> Iterator[list[str]]:
     server = Server()
     yield server.command
     server.close()
+
+
+@pytest.fixture(scope="session")
+def lives() -> Iterator[Killer]:
+    """What runs pulls and pushes in processes that are killed."""
+    from support.killed_pulls import killer
+
+    with killer() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -220,6 +220,7 @@ class _Reading:
     def __init__(self, source: KafkaSource, consumer: Consumer) -> None:
         self._source, self._consumer = source, consumer
         self._looked = 0.0
+        self._ends: dict[int, int] = {}  # of partitions, when they were last looked at
         self._behind: set[int] = set()
 
     def part(self, partition: int) -> str:
@@ -256,6 +257,7 @@ class _Reading:
         for partition in self._partitions:
             part = self.part(partition)
             low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), _ANSWER)
+            self._ends[partition] = high
             place = cursor.places.get(part) or Place(0 if cursor.places else low, self.mark)
             if part not in cursor.places:
                 found[part] = place
@@ -273,11 +275,11 @@ class _Reading:
 
         of = [(partition, cursor.places[self.part(partition)].position) for partition in self._partitions]
         self._consumer.assign([TopicPartition(self._source.topic, *each) for each in of])
-        self._behind = set(self._partitions)
+        self._behind = {partition for partition, position in of if position < self._ends[partition]}
 
     @property
     def has_all(self) -> bool:
-        """Whether the end of each partition was seen once."""
+        """Whether all has come that there was when partitions were last looked at."""
         return not self._behind
 
     def messages(self, most: int, patience: Patience) -> list[Message]:
@@ -298,6 +300,9 @@ class _Reading:
                 raise SourceError(
                     f"source {self._source.name!r}: {error.str()}: pull again, it goes on behind the cursor"
                 )
+        if self._behind:  # what ends a transaction has an offset and is no message, so the end may be told
+            last = dict(map(_at, messages))
+            self._behind -= {each for each, offset in last.items() if offset + 1 >= self._ends[each]}
         return messages
 
     def commit(self, places: Mapping[str, Place | None]) -> None:

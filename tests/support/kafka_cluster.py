@@ -34,6 +34,7 @@ class Cluster:
     def messages(self, topic: str, partitions: int = 4) -> list[tuple[str, Any]]:
         """All that a topic has: keys and values."""
         config = {"bootstrap.servers": self.servers, "group.id": "look", "enable.partition.eof": True}
+        config["fetch.wait.max.ms"] = 10
         consumer = confluent.Consumer({**config, "auto.offset.reset": "earliest"})
         consumer.assign([confluent.TopicPartition(topic, number, 0) for number in range(partitions)])
         found, ended = [], 0

@@ -10,6 +10,7 @@ after some time, or it ends by itself.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -31,6 +32,12 @@ _ASKED = os.environ.get("LFTJ_SOURCE_KILLS")
 KILLS, SERVER_KILLS = int(_ASKED or "8"), int(_ASKED or "2")
 """Of each source and each sink, at random moments, and of each server; the variable asks for more."""
 
+_MODULES = (
+    *("psycopg", "confluent_kafka"),
+    *(f"maintenance.sources.{name}" for name in ("files", "kafka", "postgres")),
+    *(f"maintenance.sinks.{name}" for name in ("kafka", "parquet", "postgres")),
+)
+
 POINTS = (*SOURCE_POINTS, *FOLDER_POINTS[:2])
 
 
@@ -51,9 +58,8 @@ class Part(NamedTuple):
 class Killer:
     """The process that forks lives."""
 
-    def __init__(self, input: IO[str], output: IO[str], modules: Sequence[str]) -> None:
+    def __init__(self, input: IO[str], output: IO[str]) -> None:
         self._input, self._output = input, output
-        self._say(list(modules))
 
     def life(
         self, folder: Path, parts: Sequence[Part], point: str | None = None, after: float | None = None
@@ -68,12 +74,12 @@ class Killer:
 
 
 @contextmanager
-def killer(*modules: str) -> Iterator[Killer]:
-    """``modules``: which lives need."""
+def killer() -> Iterator[Killer]:
+    """It runs while the context is open."""
     command = [sys.executable, "-m", "support.killed_pulls"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=child_environment(), **pipes) as process:  # type: ignore[call-overload]
-        yield Killer(process.stdin, process.stdout, modules)
+        yield Killer(process.stdin, process.stdout)
         process.stdin.close()
 
 
@@ -135,10 +141,10 @@ def _load_kernels() -> None:
 
 
 def main() -> None:
-    for module in json.loads(sys.stdin.readline()):
-        importlib.import_module(module)
+    for module in _MODULES:
+        if importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)
     _load_kernels()
-    print(0, flush=True)
     while line := sys.stdin.readline():
         folder, parts, point, after = json.loads(line)
         print(_forked(folder, [Part(*part) for part in parts], point, after), flush=True)

@@ -170,7 +170,7 @@ def test_a_pipeline_goes_on_through_kills_until_it_is_told_to_end(file: Path) ->
 
     process = started()
     wait(lambda: (file.parent / "out").exists() and out(file.parent / "out") == hops())
-    for _ in range(2):
+    for _ in range(1):
         written(3)
         time.sleep(chosen.uniform(0, 0.7))
         process.send_signal(signal.SIGKILL)

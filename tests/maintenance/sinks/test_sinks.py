@@ -23,7 +23,7 @@ from maintenance.sources.kafka import kafka
 from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
 from support.kafka_cluster import Cluster
 from support.kafka_cluster import running as running_kafka
-from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random
 from support.postgres_server import Server, running
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'lftj[postgres]'")
@@ -40,13 +40,6 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with running_kafka() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Killer]:
-    modules = ["postgres", "kafka", "parquet"]
-    with killer("psycopg", "confluent_kafka", *(f"maintenance.sinks.{name}" for name in modules)) as made:
         yield made
 
 

@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,18 +16,12 @@ from lftj.errors import ChangeError, ConflictError, RejectedRowError, SourceErro
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.files import FilesSource, files
-from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string(), "price": pa.float64()})
 MODULE = "maintenance.sources.files"
 
 Model = dict[int, tuple[str, float]]
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Killer]:
-    with killer(MODULE) as made:
-        yield made
 
 
 @pytest.fixture

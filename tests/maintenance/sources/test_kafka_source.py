@@ -18,7 +18,7 @@ from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.kafka import KafkaSource, kafka
 from support.kafka_cluster import Cluster, running
-from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random
 
 MODULE = "maintenance.sources.kafka"
 SCHEMA = pa.schema({"id": pa.int64(), "item": pa.string(), "price": pa.float64()})
@@ -28,12 +28,6 @@ ITEM = {"schema": SCHEMA, "key": ["id"]}
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with running() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Killer]:
-    with killer(MODULE, "confluent_kafka") as made:
         yield made
 
 

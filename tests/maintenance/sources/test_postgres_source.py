@@ -18,7 +18,7 @@ from lftj.errors import RejectedRowError, SourceError
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.postgres import PostgresSource, postgres
-from support.killed_pulls import KILLS, POINTS, SERVER_KILLS, Killer, Part, kill_at_random, killer
+from support.killed_pulls import KILLS, POINTS, SERVER_KILLS, Killer, Part, kill_at_random
 from support.postgres_server import Server, running
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'lftj[postgres]'")
@@ -30,12 +30,6 @@ TABLES = {"item": "id", "line": "a, b", "note": None}
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with running("wal_level=logical", "max_replication_slots=60", "max_wal_senders=60") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def lives() -> Iterator[Killer]:
-    with killer(MODULE, "psycopg") as made:
         yield made
 
 
