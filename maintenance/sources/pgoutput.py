@@ -37,11 +37,12 @@ _HEADER = 25
 
 
 class Column(NamedTuple):
-    """``type_oid``, ``modifier``: as ``pg_attribute`` has them."""
+    """``type_oid``, ``modifier``: as ``pg_attribute`` has them; ``tells``: whether it tells rows apart."""
 
     name: str
     type_oid: int
     modifier: int
+    tells: bool
 
 
 class Relation(NamedTuple):
@@ -91,8 +92,10 @@ def relation_of(message: bytes) -> Relation:
     at += 3
     columns = []
     for _ in range(width):
+        tells = bool(data[at] & 1)
         label, at = _word(data, at + 1)
-        columns.append(Column(label, *struct.unpack_from(">Ii", data, at)))
+        type_oid, modifier = struct.unpack_from(">Ii", data, at)
+        columns.append(Column(label, type_oid, modifier, tells))
         at += 8
     return Relation(oid, schema, name, tuple(columns))
 

@@ -189,7 +189,10 @@ class PostgresSource(Source):
             )
         if set(schema.key) != set(table.key) or (not table.key and not schema.bag):
             wanted = f"key={list(table.key)}" if table.key else "bag=True"
-            raise SourceError(f"{label}: relation {table.relation!r} is to be loaded with {wanted}")
+            raise SourceError(
+                f"{label}: relation {table.relation!r} is to be loaded anew, empty, with {wanted}, and"
+                " restart()"
+            )
 
     def _changes(
         self,

@@ -22,6 +22,7 @@ from maintenance.sources.pgoutput import (
     RELATION,
     TRUNCATE,
     UPDATE,
+    Changes,
     end_of,
     relation_of,
     truncated,
@@ -266,7 +267,10 @@ class Stream:
         changes, self._open = self._open, []
         if end <= self._start:
             return  # it is in
-        self.trouble = self._open_trouble or next(iter(self._troubles.values()), None)
+        self.trouble = self._open_trouble
+        if self._troubles:  # a partition is described too, though its rows come as those of its table
+            about = [self._troubles[oid] for oid in Changes(changes).oids if oid in self._troubles]
+            self.trouble = self.trouble or next(iter(about), None)
         if self.trouble is None:
             self._reached = end
             messages += changes

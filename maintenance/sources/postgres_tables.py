@@ -65,8 +65,10 @@ class Table:
         for name in after.keys() - before.keys():
             return f"it has a new column {name!r}"
         for name, column in after.items():
-            if before[name] != column:
+            if before[name][:-1] != column[:-1]:
                 return f"its column {name!r} is of another type"
+        if before != after:
+            return "its key, or its REPLICA IDENTITY, is another"
         return None if self.source == now else "its columns stand in another order, or its name is another"
 
 
@@ -135,7 +137,7 @@ def _table(
                 f" what it is read as, types={{'{name}.{column}': ...}}, {hint}, or leave it out of the"
                 " publication"
             )
-        columns.append(Column(column, type_oid, modifier))
+        columns.append(Column(column, type_oid, modifier, in_key or identity == "f"))
         fields.append(pa.field(usable, wanted, nullable=not (required or in_key)))
         if in_key:
             key.append(usable)

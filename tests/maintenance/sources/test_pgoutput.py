@@ -86,6 +86,6 @@ def test_what_is_not_whole_is_refused() -> None:
 def test_other_messages() -> None:
     columns = b"".join(struct.pack(">B3sIi", 1, b"ab\0", 23, -1) for _ in range(2))
     said = b"R" + struct.pack(">I", 9) + b"public\0item\0d" + struct.pack(">H", 2) + columns
-    assert relation_of(said) == Relation(9, "public", "item", (("ab", 23, -1), ("ab", 23, -1)))
+    assert relation_of(said) == Relation(9, "public", "item", (("ab", 23, -1, True), ("ab", 23, -1, True)))
     assert truncated(b"T" + struct.pack(">IBII", 2, 0, 7, 8)) == (7, 8)
     assert end_of(HEADER + b"C" + struct.pack(">BQQQ", 0, 1, 1234, 0)) == 1234

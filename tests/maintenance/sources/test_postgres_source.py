@@ -272,6 +272,34 @@ def test_values_set_apart_that_an_update_does_not_touch(upstream: Upstream, iden
     assert kept(workspace, "doc") == upstream.rows("doc")
 
 
+def test_what_a_publication_leaves_out_is_not_there(upstream: Upstream) -> None:
+    upstream.run(
+        "CREATE TABLE parted (id int, day date, n int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);"
+        "CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM ('2024-01-01') TO ('2024-02-01');"
+        "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM ('2024-02-01') TO ('2024-03-01');"
+        "INSERT INTO parted SELECT i, '2024-01-15'::date + i, i FROM generate_series(1, 30) i;"
+        "CREATE TABLE above (id int PRIMARY KEY, n int, hidden text); CREATE TABLE below () INHERITS (above);"
+        "INSERT INTO above SELECT i, i, 'x' FROM generate_series(1, 9) i;"
+        "INSERT INTO below VALUES (100, 9, 'y');"
+        "CREATE PUBLICATION k FOR TABLE parted, ONLY above (id, n) WHERE (id > 4)"
+        " WITH (publish_via_partition_root = true)"
+    )
+    workspace, made = Workspace(), postgres(upstream.dsn, "k", slot=f"k_{upstream.name}")
+    for statement in (
+        "SELECT 1",
+        "UPDATE above SET id = id + 1000 WHERE id % 3 = 0",
+        "UPDATE above SET id = id - 1000, n = 0 WHERE id > 1000",
+        "UPDATE parted SET day = day + 14 WHERE id < 10",
+        "DELETE FROM parted WHERE id % 2 = 0",
+    ):
+        upstream.run(statement)
+        pulled(workspace, made)
+        assert kept(workspace, "parted") == upstream.rows("parted")
+        wanted = upstream.run("SELECT id, n FROM ONLY above WHERE id > 4").fetchall()
+        assert kept(workspace, "above") == Counter(wanted)
+    assert set(workspace) == {"parted", "above"}
+
+
 def test_values_that_can_not_be_taken_stop_or_are_set_aside(upstream: Upstream) -> None:
     workspace, made = Workspace(), source(upstream)
     pulled(workspace, made)
@@ -297,6 +325,8 @@ REFUSED = {
     "ALTER TABLE item ADD extra int; INSERT INTO item VALUES (50, 'n')": "item .*has a new column 'extra'",
     "ALTER TABLE item DROP price; INSERT INTO item VALUES (50, 'n')": "item .*its column 'price' is gone",
     "ALTER TABLE line ALTER n TYPE int; INSERT INTO line VALUES (5, 'n', 1)": "'n' is of another type",
+    "ALTER TABLE item DROP CONSTRAINT item_pkey, ADD PRIMARY KEY (name);"
+    " UPDATE item SET price = 9": "item was altered: its key",
     "CREATE TABLE fresh (i int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE fresh;"
     " INSERT INTO fresh VALUES (1)": "public.fresh is new in the publication",
 }
@@ -399,7 +429,7 @@ def test_relations_that_are_there_have_to_fit(upstream: Upstream) -> None:
     types = {"id": pa.int32(), "name": pa.string(), "price": pa.decimal128(10, 2)}
     schema = pa.schema({**types, "t": pa.timestamp("us", "UTC")})
     workspace.load("item", schema.empty_table(), nulls="keep")
-    with pytest.raises(SourceError, match=r"to be loaded with key=\['id'\]"):
+    with pytest.raises(SourceError, match=r"to be loaded anew, empty, with key=\['id'\]"):
         pulled(workspace, made)
     row = pa.Table.from_pylist([{"id": 8, "name": "own"}], schema)
     workspace.load("item", row, nulls="keep", key=["id"])
