@@ -46,7 +46,7 @@ from lftj.values.semigroup import Semigroup
 
 Step = Callable[[], object]
 
-_ABOVE = {"maintenance": "maintenance.workspace.warming"}
+_ABOVE = {"maintenance": ["maintenance.workspace.warming", "maintenance.sources.warming"]}
 """Packages above this one, if they are installed, and where each has work of its own."""
 
 BETWEEN_COLLECTIONS = 50_000
@@ -132,8 +132,8 @@ def _rare_collections() -> Iterator[None]:
 def _steps_above() -> list[Step]:
     """The work of the packages above this one."""
     check_siblings(*_ABOVE)
-    above = [import_module(module) for package, module in _ABOVE.items() if find_spec(package) is not None]
-    return [step for module in above for step in module.steps()]
+    above = [modules for package, modules in _ABOVE.items() if find_spec(package) is not None]
+    return [step for modules in above for module in modules for step in import_module(module).steps()]
 
 
 def steps() -> Sequence[Step]:

@@ -202,14 +202,15 @@ def _consumer(source: str, config: dict[str, Any]) -> Generator[Consumer]:
         from confluent_kafka import Consumer, KafkaException
     except ImportError:
         raise ImportError("kafka() needs the package confluent-kafka: pip install 'lftj[kafka]'") from None
-    consumer = Consumer(config)
     try:
-        yield consumer
+        consumer = Consumer(config)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
     except KafkaException as error:
         text = error.args[0].str()
         raise SourceError(f"source {source!r}: {text}: pull again, it goes on behind the cursor") from None
-    finally:
-        consumer.close()
 
 
 class _Reading:

@@ -220,6 +220,8 @@ def test_a_cursor_of_another_topic_is_refused_by_name(
     monkeypatch.setattr("maintenance.sources.kafka._ANSWER", 0.5)
     with pytest.raises(SourceError, match=r"source 'item': .*pull again"):
         pulled(Workspace(), kafka("127.0.0.1:1", topic, "item", config={"log_level": 0}, **ITEM))
+    with pytest.raises(SourceError, match=r"source 'item': .*no.such"):
+        pulled(Workspace(), source(cluster, topic, config={"no.such": 1}))
     with pytest.raises(ValueError, match="format is 'avro'"):
         source(cluster, topic, format="avro")
     assert "sasl" not in repr(source(cluster, topic, config={"sasl.password": "sasl"}))
