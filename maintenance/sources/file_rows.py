@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lftj.errors import SourceError
 from lftj.language.diagnostics import quoted_list
 from lftj.values.exact_casts import InexactError, converts, exactly
+from maintenance.changes.labels import WEIGHT
 from maintenance.sources.json_rows import OP, Rows, plain_rows
 from maintenance.sources.typed_text import typed
 
@@ -155,6 +156,11 @@ def _read_parquet(path: Path, start: int, columns: pa.Schema, most: int) -> Foun
 
 
 def _refuse_columns(path: Path, names: list[str], columns: pa.Schema) -> None:
+    if WEIGHT in names and WEIGHT not in columns.names:
+        raise SourceError(
+            f"a column {WEIGHT!r} would say how often rows come and go: say {OP!r}, I or D, in its place, or"
+            " have it among the relation's columns"
+        )
     missing = [name for name in columns.names if name not in names]
     if missing:
         raise SourceError(

@@ -214,6 +214,9 @@ def test_what_is_not_what_was_read_is_refused_by_name(folder: Path) -> None:
     (folder / "b.csv").write_text("id,name\n1,one\n")
     with pytest.raises(SourceError, match=r"b.csv: there is no column 'price'; there are 'id' and 'name'"):
         pulled(workspace, made)
+    (folder / "b.csv").write_text("id,name,price,weight\n1,one,1,-1\n")
+    with pytest.raises(SourceError, match=r"b.csv: a column 'weight' would say .*: say 'op', I or D"):
+        pulled(workspace, made)
     (folder / "b.csv").unlink()
     parquet.write_table(pa.table({"id": ["1"], "name": ["x"], "price": [1.0]}), folder / "b.parquet")
     with pytest.raises(SourceError, match=r"column 'id' is of type string, and was int64"):
