@@ -185,7 +185,7 @@ def test_killed_at_random_while_the_server_goes_on(lives: Killer, upstream: Upst
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        codes = list(kill_at_random(lives, folder, [part], 11, 0.25))
+        codes = list(kill_at_random(lives, folder, [part], 3, 0.25))
     finally:
         stop.set()
         writer.join()
