@@ -8,9 +8,9 @@ A PostgreSQL of its own, without waits for the disk, has a table of two integers
 in a folder and keeps a count by one of them.  What the server has done already is pulled: the time is that of
 its decoding, the way, and the commits.  Then a writer commits single rows at a rate while one thread pulls
 and another pushes the head to a table of the same server: a change is on its way from the return of the
-writer's commit to that of the sink's.  Kafka is confluent's mock, within this process.  What came is compared
-with what was sent, before anything is reported.  Clock time, and processor time of this process, which on the
-way from Kafka has the cluster's in it.
+writer's commit to that of the sink's.  Kafka is confluent's mock, and that and the client of Arrow Flight are
+within this process.  What came is compared with what was sent, before anything is reported.  Clock time, and
+processor time of this process, which on the way from Kafka has the cluster's in it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.flight as flight
 
 from bench.postgres_server import Server, running
 from bench.report.machine import describe
 from bench.report.markdown import table
 from bench.report.page import is_quick, show
 from maintenance import Workspace
+from maintenance.serving.service import FlightService
 from maintenance.sinks.postgres import to_postgres
 from maintenance.sources.kafka import kafka
 from maintenance.sources.postgres import postgres
@@ -39,6 +41,8 @@ from maintenance.sources.source import Source
 
 SETTINGS = ("wal_level=logical", "max_wal_size=4GB")
 RATE, SECONDS = 1000, 5.0
+BATCH = 1_000
+"""Rows of a batch that Flight brings."""
 
 FILLED = {
     "one transaction": ["INSERT INTO edge SELECT i, i % 1000 FROM generate_series(1, {n}) i"],
@@ -129,6 +133,32 @@ def from_kafka(n: int) -> Pulled:
     return measured
 
 
+def through_flight(n: int) -> tuple[Pulled, Pulled]:
+    """Put in batches, each acknowledged, and taken out at once.  Raises AssertionError where rows differ."""
+    schema = pa.schema({"id": pa.int64(), "price": pa.int64()})
+    ids = np.arange(n).reshape(-1, BATCH)
+    batches = [pa.record_batch([its, its % 997], schema=schema) for its in ids]
+    with _folder() as workspace:
+        workspace.load("bid", schema.empty_table())
+        workspace.install("n[p] = count() <- bid(_, p).")
+        with FlightService(workspace) as service, flight.connect(service.address) as client:
+            started, processor = time.perf_counter(), time.process_time()
+            writer, acknowledged = client.do_put(flight.FlightDescriptor.for_path("bid"), schema)
+            with writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    acknowledged.read()
+                writer.done_writing()
+            seconds = time.perf_counter() - started
+            put = Pulled(n, seconds, time.process_time() - processor, len(batches))
+            started, processor = time.perf_counter(), time.process_time()
+            found = client.do_get(flight.Ticket(b'{"relation": "bid"}')).read_all()
+            seconds = time.perf_counter() - started
+            got = Pulled(n, seconds, time.process_time() - processor, 0)
+    _check(set(zip(*found.to_pydict().values(), strict=True)), {(i, i % 997) for i in range(n)})
+    return put, got
+
+
 def on_the_way(server: Server, rate: int, seconds: float) -> np.ndarray:
     """Seconds from a commit in the server to that of the sink there, for each row.  Raises AssertionError."""
     import psycopg
@@ -183,6 +213,8 @@ def report(quick: bool) -> str:
             rows.append((f"PostgreSQL, {name}", from_postgres(server, statements, n)))
         way = 1000 * on_the_way(server, RATE, seconds)
     rows.append(("Kafka, JSON of three integers", from_kafka(n)))
+    put, got = through_flight(n)
+    rows += [(f"Flight, put in batches of {BATCH:,}", put), ("Flight, got", got)]
     shown = [
         [
             name,

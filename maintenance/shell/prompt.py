@@ -22,6 +22,7 @@ import click
 from lftj.errors import LftjError
 from lftj.files import sink
 from lftj.session.session import Finished, Session, is_complete, statements
+from lftj.session.sql_statements import is_sql
 from lftj.shell.inputs import Inputs, say
 from lftj.shell.options import CSV, SOURCES, taking
 from lftj.shell.shell import TERMINAL_ROWS, cli
@@ -75,7 +76,7 @@ def _talk(session: Session) -> bool:
     """Prompt until the user leaves."""
     click.echo("rules end with a dot; .help lists the commands, .quit leaves")
     with _line_editing(session):
-        gathered = ""
+        gathered, is_told = "", False
         while True:
             try:
                 gathered += input(MORE if gathered else PROMPT) + "\n"
@@ -84,6 +85,10 @@ def _talk(session: Session) -> bool:
                     gathered = ""
                 elif not gathered.strip():
                     gathered = ""
+                elif not is_told:  # once: whoever knows it reads it no more
+                    end = "SQL ends with a semicolon" if is_sql(gathered) else "a rule ends with a dot"
+                    click.echo(f"{end}; it goes on")
+                    is_told = True
             except KeyboardInterrupt:
                 click.echo(err=True)
                 gathered = ""

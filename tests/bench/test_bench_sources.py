@@ -19,6 +19,8 @@ def test_what_is_measured_is_right() -> None:
         way = sources.on_the_way(server, 200, 0.2)
         assert len(way) == 36 and (way > 0).all()
     assert sources.from_kafka(200).rows == 200
+    put, got = sources.through_flight(2_000)
+    assert (put.rows, put.commits, got.rows) == (2_000, 2, 2_000)
 
 
 def test_what_is_missing_is_noticed() -> None:
