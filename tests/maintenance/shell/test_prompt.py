@@ -90,7 +90,7 @@ def test_a_prompt_with_completion_and_history(folder: Path, monkeypatch: pytest.
     shown += _shown_until(ours, b"\n2\r\n.*lftj> ")
     assert shown.count(b"a rule ends with a dot; it goes on") == 1
     os.write(ours, b".count seen(a) <-\nedge(a, _).\nselect 1 as one\nfrom edge;\n")
-    shown += _shown_until(ours, b"2 rows.*lftj> ")
+    shown += _shown_until(ours, b"3 rows.*lftj> ")
     assert b"it goes on" not in shown.partition(b"\n2\r\n")[2]  # it was told
     os.write(ours, b"\x04")
     while _is_open(ours):
