@@ -380,7 +380,8 @@ class Machine:
         with host.lock:
             if layout is not self.layout or n_items > STAGED or not host.takes_single_changes:
                 return False
-            if not self._is_in(host):
+            is_as_before = self._bound is host.as_bound and self._kept is host.feed.is_kept
+            if not (is_as_before or self._is_in(host)):
                 return False
             started = time.perf_counter()
             program = self._program

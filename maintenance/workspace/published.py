@@ -142,7 +142,7 @@ class Published:
     @property
     def is_listened_to(self) -> bool:
         """Whether somebody hears of each commit."""
-        return self.feed.is_kept or self.subscribers.may_hear
+        return self.feed.is_kept or bool(self.subscribers.callbacks or self.subscribers.waiting)
 
     def begin_single(self, transaction: Transaction, piece: Piece, number: int, is_heard: bool) -> None:
         """The machine is about to publish what leads to the version of this number; under the lock."""

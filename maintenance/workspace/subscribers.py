@@ -91,59 +91,56 @@ class Subscribers:
     """The callbacks by head, and the announcements that wait."""
 
     def __init__(self) -> None:
-        self._callbacks: dict[str, tuple[Subscriber, ...]] = {}
-        self._waiting: deque[Announcement] = deque()
+        self.callbacks: dict[str, tuple[Subscriber, ...]] = {}
+        """By head."""
+        self.waiting: deque[Announcement] = deque()
+        """What is to be told."""
         self._telling = threading.Lock()
         self._teller: int | None = None
 
     def add(self, head: str, callback: Subscriber) -> Callable[[], None]:
         """Returns a function that takes the callback out again."""
-        self._callbacks[head] = (*self._callbacks.get(head, ()), callback)
+        self.callbacks[head] = (*self.callbacks.get(head, ()), callback)
 
         def remove() -> None:
-            left = list(self._callbacks.get(head, ()))
+            left = list(self.callbacks.get(head, ()))
             if callback in left:
                 left.remove(callback)
                 if left:
-                    self._callbacks[head] = tuple(left)
+                    self.callbacks[head] = tuple(left)
                 else:
-                    self._callbacks.pop(head)
+                    self.callbacks.pop(head)
 
         return remove
 
     def drop(self, heads: Iterable[str]) -> None:
         """Forget the callbacks of heads that are gone."""
         for head in heads:
-            self._callbacks.pop(head, None)
+            self.callbacks.pop(head, None)
 
     @property
     def has_some(self) -> bool:
         """Whether anybody ever wanted to hear of something."""
-        return bool(self._callbacks)
-
-    @property
-    def may_hear(self) -> bool:
-        """Whether either is so: somebody wants to hear of something, or there is something to tell."""
-        return bool(self._callbacks or self._waiting)
+        return bool(self.callbacks)
 
     @property
     def has_to_tell(self) -> bool:
         """Whether there is something to tell."""
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def has(self, head: str) -> bool:
         """Whether anybody wants to hear of a head."""
-        return bool(self._callbacks.get(head))
+        return bool(self.callbacks.get(head))
 
     def announcement(self, transaction: Committed, changed: Iterable[str], number: int) -> Announcement:
         """What is to be told of a commit, of this number, that changed these relations and heads."""
-        calls = [(name, callback) for name in changed for callback in self._callbacks.get(name, ())]
+        calls = [(name, callback) for name in changed for callback in self.callbacks.get(name, ())]
         return Announcement(transaction, calls, number)
 
     def announce(self, announcement: Announcement) -> None:
         """Let it be told when it is its turn; once, however often it is announced."""
         if announcement.is_for_somebody:
-            self._waiting.append(announcement)
+            self.waiting.append(announcement)
 
     def tell(self, durable: Callable[[], float]) -> list[str]:
         """Tell all that waits; returns what to say of callbacks that raised.
@@ -152,18 +149,18 @@ class Subscribers:
 
         Where another thread is telling, waits until it is through.  Within a callback it does nothing.
         """
-        if not self._waiting:
+        if not self.waiting:
             return []
         if self._teller == threading.get_ident() and self._telling.locked():
             return []
         problems: list[str] = []
         with self._telling:
             self._teller = threading.get_ident()
-            while self._waiting and self._waiting[0].number <= durable():
-                problems += self._waiting[0].tell(self._is_subscribed)
-                self._waiting.popleft()
+            while self.waiting and self.waiting[0].number <= durable():
+                problems += self.waiting[0].tell(self._is_subscribed)
+                self.waiting.popleft()
             self._teller = None
         return problems
 
     def _is_subscribed(self, head: str, callback: Subscriber) -> bool:
-        return callback in self._callbacks.get(head, ())
+        return callback in self.callbacks.get(head, ())

@@ -69,7 +69,7 @@ def test_a_small_commit_takes_few_calls() -> None:
 
 
 @pytest.mark.parametrize("rules", ["", "degree[a] = count() <- edge(a, _)."])
-@pytest.mark.parametrize(("where", "most"), [("memory", 20), ("folder", 35)])
+@pytest.mark.parametrize(("where", "most"), [("memory", 18), ("folder", 33)])
 def test_a_commit_by_the_machine_takes_few_calls(rules: str, where: str, most: int, tmp_path: Path) -> None:
     if where == "memory":
         workspace = Workspace(single_changes="machine")

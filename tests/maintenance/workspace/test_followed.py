@@ -308,7 +308,7 @@ def test_a_change_is_done_with_when_the_next_is_asked_for() -> None:
     other = workspace.follow("tri", since=feed.version, timeout=0)
     assert [each.version for each in other] == [start + 3, start + 4]
     assert other.version == start + 4
-    assert not workspace._published.subscribers._waiting
+    assert not workspace._published.subscribers.waiting
     insert(workspace, (100, 200))  # which changes no triangle, and need not be looked at again
     assert (list(other), other.version) == ([], start + 5)
 
