@@ -54,7 +54,7 @@ from lftj.rewriting.demand_choices import DemandChoices
 from lftj.rewriting.elimination import VIEW_ROW
 from lftj.rewriting.head_sizes import Size, Sizes, safe_filters
 from lftj.rewriting.joins import bound_by, of_atom
-from lftj.rewriting.key_relations import KeyRelations, KeyRule, holds_keys
+from lftj.rewriting.key_relations import KeyRelations, KeyRule, holds_keys, type_of_keys
 from lftj.rewriting.right_linear import RightLinear
 from lftj.rewriting.shared_views import free_name
 from lftj.rewriting.stratified import stratified, together
@@ -319,7 +319,7 @@ class _Rewriting:
     def _key_rule(self, read: Read, atoms: Sequence[Atom], columns: Sequence[int]) -> KeyRule:
         body = read.body
         bound = bound_by(atoms)
-        types = {name: body.types[name] for name in bound}
+        types = {name: type_of_keys(body.types[name]) for name in bound}
         assignments: list[Assignment] = []
         names = []
         for place in columns:

@@ -12,6 +12,8 @@ import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
 from lftj.language.one_row import ONE_ROW, schema_of_one_row
 from lftj.language.several_aggregates import shown_name
@@ -21,7 +23,7 @@ from lftj.rewriting.rule_text import body_text, head_text
 from lftj.rewriting.shared_views import free_name, is_view
 from lftj.storage.catalog import Catalog
 from lftj.values.domains import Domains
-from lftj.values.schema import Column, Schema
+from lftj.values.schema import Column, ColumnType, Schema
 
 KEYS = "#keys"
 """Stands in the names of relations of keys, and in no other name."""
@@ -58,6 +60,12 @@ def is_restricted(program: CheckedProgram, name: str) -> bool:
     """Whether a head is evaluated for some keys only."""
     bodies = (body for rule, _ in program.rules_of(name) for body in rule.bodies)
     return any(holds_keys(atom.relation) for body in bodies for atom in body.atoms)
+
+
+def type_of_keys(type_: ColumnType) -> ColumnType:
+    """The type of what a column is looked up by, which may come from a column of other binary strings."""
+    is_fixed = pa.types.is_fixed_size_binary(type_.arrow)
+    return replace(type_, arrow=pa.large_binary()) if is_fixed else type_
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class KeyRelations:
         for column in columns:
             called = free_name(of[column].name, names)
             names[called] = None
-            schema_columns.append(Column(called, replace(of[column].type, nullable=True)))
+            schema_columns.append(Column(called, replace(type_of_keys(of[column].type), nullable=True)))
         schema = self.derived[keys] = Schema(tuple(schema_columns))
         for rule in rules:
             head = CheckedHead(keys, rule.names, None, schema, (0, 0))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from random import Random
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pytest
 from lftj import Database, errors
 from lftj.evaluation.evaluation import Evaluation
 from lftj.rewriting import one_off
+from maintenance import Workspace
 from support.bound_readers import HEADS, data_of, reader, whatever_it_costs
 from support.reference import Row, evaluate
 from support.rows import rows_of
@@ -319,3 +322,31 @@ def test_heads_of_one_rule_share_their_search() -> None:
         text = str(db.explain(rules))
     (shared,) = (line for line in text.splitlines() if "added up as the rows come" in line)
     assert "n#keys1" in text and "n#1[o] = count()" in shared and "n#2[o] = sum(s)" in shared
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "values", "test"),
+    [
+        (pa.binary(2), pa.large_binary(), (b"ab", b"abcd"), 'v <= x"fffe"'),
+        (pa.int8(), pa.int64(), (5, 1000), "v + 1 < 2000"),
+        (pa.decimal128(3, 2), pa.decimal128(9, 2), (Decimal("5.00"), Decimal("5000.00")), "v + 1 < 9999.0"),
+        (pa.float32(), pa.float64(), (0.5, 1e300), "v < 1e301"),
+    ],
+)
+def test_keys_are_of_the_types_of_what_they_are_read_from(
+    narrow: pa.DataType, wide: pa.DataType, values: tuple[Any, Any], test: str
+) -> None:
+    """The body that asks has the variable from a narrower column, which the keys do not come from."""
+    small, large = values
+    rules = f"kept(a, v) <- r(a, v), r(a, _). asks(v, a) <- kept(a, v), s(v, a), {test}."
+    with whatever_it_costs():
+        for loaded in (Database(), Workspace()):
+            loaded.load("r", pa.table({"a": [1, 2], "v": pa.array([small, None], narrow)}), nulls="drop")
+            loaded.load("s", pa.table({"v": pa.array([large], wide), "a": [2]}))
+            if isinstance(loaded, Workspace):
+                loaded.install(rules, results=["asks"])
+                with loaded.transaction() as transaction:
+                    transaction.insert("s", [(small, 1), (large, 1)])
+                assert list(loaded["asks"]) == [(small, 1)]
+            else:
+                assert loaded.query(rules, head="asks").num_rows == 0
