@@ -244,25 +244,20 @@ class FlightService(flight.FlightServerBase):
         since = self._workspace.version if asked.since is None else asked.since
         following = self._workspace.follow(asked.follow, since, timeout=0)  # raises what is wrong, now
         schema = self._schema(asked, self._workspace.snapshot())
-        seat = self._one_of(self._followers, "followers")
-        seat.__enter__()
 
-        def changes() -> Iterator[tuple[pa.Table, pa.Buffer]]:
+        def changes() -> Iterator[tuple[pa.RecordBatch, pa.Buffer]]:
             nonlocal following
             quiet = 0.0
-            try:
-                with _as_flight():
-                    while not (self._is_ending.is_set() or context.is_cancelled()):
-                        for change in following:
-                            quiet = 0.0
-                            yield change.table.combine_chunks().to_batches()[0], _said(change.version)
-                        if asked.seconds is not None and quiet >= asked.seconds:
-                            return
-                        wait = _HEARTBEAT if asked.seconds is None else min(_HEARTBEAT, asked.seconds - quiet)
-                        following = self._workspace.follow(asked.follow, following.version, timeout=wait)
-                        quiet += wait
-            finally:
-                seat.__exit__(None, None, None)
+            with _as_flight(), self._one_of(self._followers, "followers"):
+                while not (self._is_ending.is_set() or context.is_cancelled()):
+                    for change in following:
+                        quiet = 0.0
+                        yield change.table.combine_chunks().to_batches()[0], _said(change.version)
+                    if asked.seconds is not None and quiet >= asked.seconds:
+                        return
+                    wait = _HEARTBEAT if asked.seconds is None else min(_HEARTBEAT, asked.seconds - quiet)
+                    following = self._workspace.follow(asked.follow, following.version, timeout=wait)
+                    quiet += wait
 
         return flight.GeneratorStream(schema, changes())
 
