@@ -1471,7 +1471,7 @@ FAULTS = (
     Fault(
         "the keys that a head is evaluated for are never NULL",
         "lftj/rewriting/key_relations.py",
-        "replace(of[column].type, nullable=True)",
+        "replace(type_of_keys(of[column].type), nullable=True)",
         "replace(of[column].type, nullable=False)",
         DEMAND,
     ),
