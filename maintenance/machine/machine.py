@@ -339,11 +339,9 @@ class Machine:
         if self._program is not None:
             self._program.release()
 
-    def _is_in(self, host: Host) -> bool:
-        """Whether the program is bound; where others changed the state, after some transactions."""
-        if self._bound is host.as_bound:
-            if self._kept is host.feed.is_kept:
-                return True
+    def _is_bound_anew(self, host: Host) -> bool:
+        """Whether the program is bound now; where others changed the state, after some transactions."""
+        if self._bound is host.as_bound:  # and changes are kept from now on
             self.fold(host)
             return self._bind(host)
         if self._folded == host.as_bound.number:  # for a reader
@@ -381,7 +379,7 @@ class Machine:
             if layout is not self.layout or n_items > STAGED or not host.takes_single_changes:
                 return False
             is_as_before = self._bound is host.as_bound and self._kept is host.feed.is_kept
-            if not (is_as_before or self._is_in(host)):
+            if not (is_as_before or self._is_bound_anew(host)):
                 return False
             started = time.perf_counter()
             program = self._program

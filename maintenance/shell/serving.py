@@ -8,7 +8,7 @@ The engine is imported by the command, not by this module.
 
 from __future__ import annotations
 
-import threading
+import time
 from pathlib import Path
 
 import click
@@ -58,6 +58,7 @@ def serve(
     from maintenance.durable.reading import read_existing
     from maintenance.serving.access import Tokens
     from maintenance.serving.service import FlightService
+    from maintenance.shell.applying import interruptions
     from maintenance.workspace.workspace import Workspace
 
     if (tls_cert is None) != (tls_key is None):
@@ -68,11 +69,10 @@ def serve(
     with (
         Workspace.open(folder, durability=durability, progress=True) as workspace,  # type: ignore[arg-type]
         FlightService(workspace, f"grpc://{listen}", tokens=known, tls=tls, read_only=read_only) as service,
+        interruptions() as interruption,
     ):
         heads = counted(len(workspace.heads), "head")
         click.echo(f"serving {folder} with {heads} at {service.address}; Ctrl-C ends it", err=True)
-        try:
-            while True:  # a signal that comes to a thread of gRPC's does not end the wait
-                threading.Event().wait(_LOOK_EVERY)
-        except KeyboardInterrupt:  # SIGTERM is one, too
-            click.echo("ending", err=True)
+        while interruption.signal is None:  # one that comes to a thread of gRPC's ends no wait
+            time.sleep(_LOOK_EVERY)
+        click.echo("ending", err=True)

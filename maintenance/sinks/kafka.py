@@ -25,11 +25,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
 from lftj.errors import SinkError
-from maintenance.changes.labels import label_beside
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.workspace.follower import HeadChange
@@ -128,20 +124,11 @@ class _Topic:
             )
         self.version = None if place is None else place.position
 
-    def begin(self, rows: pa.Table, version: int) -> None:
-        if self.version is not None:
-            raise SinkError(
-                f"sink {self._sink.name!r}: the changes behind version {self.version} are not kept any more:"
-                f" {self._sink._way_out}"
-            )
-        weights = pa.array(np.ones(rows.num_rows, np.int64))
-        self._write(rows.append_column(label_beside("weight", rows.column_names), weights), version)
+    def begin(self, all_rows: HeadChange) -> None:
+        self.add(all_rows)
 
     def add(self, change: HeadChange) -> None:
-        self._write(change.table, change.version)
-
-    def _write(self, change: pa.Table, version: int) -> None:
-        rows = operations_of(change)
+        rows, version = operations_of(change.table), change.version
         columns, op = rows.column_names[:-1], rows.column_names[-1]
         key = columns[:1] if self._sink._key is None else list(self._sink._key)
         texts = [

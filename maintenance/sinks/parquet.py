@@ -17,11 +17,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from lftj.errors import SinkError
-from maintenance.changes.labels import label_beside
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor
 from maintenance.store.disk import Disk
@@ -82,23 +78,14 @@ class _Folder:
                 )
             self.version = int(last[1])
 
-    def begin(self, rows: pa.Table, version: int) -> None:
-        if self.version is not None:
-            raise SinkError(
-                f"sink {self._sink.name!r}: the changes behind version {self.version} are not kept any more:"
-                f" {self._sink._way_out}"
-            )
-        words = pa.array(np.full(rows.num_rows, "I").tolist(), pa.string())
-        self._write(rows.append_column(label_beside("op", rows.column_names), words), version)
+    def begin(self, all_rows: HeadChange) -> None:
+        self.add(all_rows)
 
     def add(self, change: HeadChange) -> None:
-        self._write(operations_of(change.table), change.version)
-
-    def _write(self, rows: pa.Table, version: int) -> None:
         from pyarrow import parquet
 
-        path = self._sink.folder / f"{self._sink.head}-{version:020}.parquet"
-        rows = rows.replace_schema_metadata({_WORKSPACE: self._identifier.encode()})
+        path = self._sink.folder / f"{self._sink.head}-{change.version:020}.parquet"
+        rows = operations_of(change.table).replace_schema_metadata({_WORKSPACE: self._identifier.encode()})
         with replacing(self._disk, path.with_name(f".{path.name}"), path) as file:
             parquet.write_table(rows, file)
-        self.version = version
+        self.version = change.version

@@ -79,6 +79,8 @@ def to_postgres(
 class PostgresSink(Sink):
     """Made by `to_postgres`."""
 
+    begins_anew = True
+
     def __init__(
         self, dsn: str, head: str, table: str, key: Sequence[str] | None, schema: str, name: str | None
     ) -> None:
@@ -185,10 +187,11 @@ class _Table:
             )
         return int(found[1])
 
-    def begin(self, rows: pa.Table, version: int) -> None:
+    def begin(self, all_rows: HeadChange) -> None:
+        version = all_rows.version
         with self._connection.transaction():
             self._run("DELETE FROM {}", self._name)
-            self._copy(self._name, rows)
+            self._copy(self._name, all_rows.table.select(self._rows.names))
             self._run(
                 "INSERT INTO {} VALUES (%s, %s, %s)"
                 " ON CONFLICT (sink) DO UPDATE SET version = excluded.version",

@@ -41,8 +41,8 @@ class Target(Protocol):
     @property
     def version(self) -> int | None: ...
 
-    def begin(self, rows: pa.Table, version: int) -> None:
-        """Hold these rows in place of what is there."""
+    def begin(self, all_rows: HeadChange) -> None:
+        """Hold these rows, all of which come, in place of what is there."""
 
     def add(self, change: HeadChange) -> None:
         """Go on to a later version."""
@@ -52,10 +52,11 @@ class Sink(ABC):
     """Something outside that holds a head.
 
     ``name``: of the sink; each of a workspace has another.  ``wants_each``: whether it takes each commit by
-    itself, or what they come to where several wait.
+    itself, or what they come to where several wait.  ``begins_anew``: whether its rows can take the place of
+    others.
     """
 
-    wants_each = False
+    wants_each = begins_anew = False
 
     def __init__(self, head: str, name: str) -> None:
         self.head, self.name = head, name
@@ -78,6 +79,11 @@ class Sink(ABC):
                     f" {workspace.version}: it was put back from a copy: {self._way_out}"
                 )
             if version is None or not self._can_follow(workspace, version):
+                if version is not None and not self.begins_anew:
+                    raise SinkError(
+                        f"sink {self.name!r}: the changes behind version {version} are not kept any more:"
+                        f" {self._way_out}"
+                    )
                 yield self._begun(workspace, target)
             yield from self._followed(workspace, target, timeout)
 
@@ -109,7 +115,6 @@ class Sink(ABC):
 
     def _can_follow(self, workspace: Workspace, version: int) -> bool:
         try:
-            workspace.follow(self.head, since=version, timeout=0)
             workspace.changes_since(version, self.head)
         except CursorError:
             return False
@@ -119,12 +124,13 @@ class Sink(ABC):
         workspace.version  # noqa: B018  from here on changes are kept
         snapshot = workspace.snapshot()
         rows = snapshot[self.head].to_arrow()
-        reached("sink: rows read, not written")
-        target.begin(rows, snapshot.version)
-        reached("sink: written, not told")
         weight = label_beside("weight", rows.column_names)
         table = rows.append_column(weight, pa.array(np.ones(rows.num_rows, np.int64)))
-        return HeadChange(self.head, snapshot.version, table)
+        change = HeadChange(self.head, snapshot.version, table)
+        reached("sink: rows read, not written")
+        target.begin(change)
+        reached("sink: written, not told")
+        return change
 
     def _followed(self, workspace: Workspace, target: Target, timeout: float | None) -> Iterator[HeadChange]:
         version = target.version

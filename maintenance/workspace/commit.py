@@ -157,7 +157,7 @@ class Commit:
         self._transaction.changes = Changes(self._schemas.keys(), self.head_changes)
         for head in self.stepped:
             head.keep()
-        if not self.announcements and subscribers.has_some:
+        if not self.announcements and subscribers.callbacks:
             late = LateRows(self._tick.late_rows, self._transaction.subscriber_errors)
             self.announcements = [
                 subscribers.announcement(self._transaction, self._changes, self.number),

@@ -512,7 +512,7 @@ class Published:
             with self.lock:
                 self._settle()
         self.feed.wake()
-        if self.subscribers.has_to_tell:
+        if self.subscribers.waiting:
             store = self.store
             unheard += self.subscribers.tell(lambda: math.inf if store is None else store.durable)
 

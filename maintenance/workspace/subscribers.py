@@ -92,7 +92,7 @@ class Subscribers:
 
     def __init__(self) -> None:
         self.callbacks: dict[str, tuple[Subscriber, ...]] = {}
-        """By head."""
+        """By head: of those that anybody wants to hear of."""
         self.waiting: deque[Announcement] = deque()
         """What is to be told."""
         self._telling = threading.Lock()
@@ -117,16 +117,6 @@ class Subscribers:
         """Forget the callbacks of heads that are gone."""
         for head in heads:
             self.callbacks.pop(head, None)
-
-    @property
-    def has_some(self) -> bool:
-        """Whether anybody ever wanted to hear of something."""
-        return bool(self.callbacks)
-
-    @property
-    def has_to_tell(self) -> bool:
-        """Whether there is something to tell."""
-        return bool(self.waiting)
 
     def has(self, head: str) -> bool:
         """Whether anybody wants to hear of a head."""
