@@ -46,7 +46,7 @@ from lftj.aggregates.superaccumulator import (
     _carry,
 )
 
-_SLACK_LIMBS = 1024
+SLACK_LIMBS = 1024
 
 USED = 0  # places in a pool's totals: the limbs up to the last in use, and those in use
 LIMBS = 1
@@ -245,8 +245,17 @@ class LimbPool:
         """Put ``numbers`` in place of the distinct ``slots``.  Amortised O(their limbs)."""
         self._reserve_limbs(int(numbers.lengths.sum(dtype=np.int64)))
         _put(self._numbers, plain(slots), numbers, self._totals)
-        if self._totals[USED] > 2 * self.n_limbs + _SLACK_LIMBS:
+        if self._totals[USED] > 2 * self.n_limbs + SLACK_LIMBS:
             self._take_together(self._numbers)
+
+    def with_room(self, n_slots: int, n_limbs: int) -> tuple[Numbers, np.ndarray]:
+        """The numbers of at least so many slots, with room for as many limbs behind those in use, and their
+        totals: for kernels that publish as :meth:`publish` does, and keep the invariants."""
+        if self._totals[USED] > 2 * self.n_limbs + SLACK_LIMBS // 2:
+            self._take_together(self._numbers)
+        self._reserve_slots(n_slots)
+        self._reserve_limbs(n_limbs)
+        return self._numbers, self._totals
 
     def remapped(self, kept: np.ndarray) -> LimbPool:
         """A pool of only the numbers of the slots ``kept``, which have the slots 0, 1, ... in this order."""
@@ -259,7 +268,7 @@ class LimbPool:
         starts, lows, lengths, limbs = self._numbers
         used = int(self._totals[USED])
         assert int(lengths.sum(dtype=np.int64)) == self.n_limbs <= used <= len(limbs)
-        assert used <= 2 * self.n_limbs + _SLACK_LIMBS
+        assert used <= 2 * self.n_limbs + SLACK_LIMBS
         taken = np.zeros(used, np.int64)
         for start, low, length in zip(starts.tolist(), lows.tolist(), lengths.tolist(), strict=True):
             taken[start : start + length] += 1

@@ -32,11 +32,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lftj.aggregates.exact_sums import ExactSums
 from lftj.aggregates.exact_variances import exact_sums
 from lftj.aggregates.group_names import GroupNames
 from lftj.aggregates.limb_numbers import Numbers, without_numbers
 from lftj.aggregates.limb_pool import LimbPool
 from lftj.language.body import CheckedHead
+from lftj.language.syntax import Aggregate
 from lftj.storage.signed_rows import Columns
 from lftj.values.schema import ColumnType
 from maintenance.groups.accumulator import Accumulator, GroupRows
@@ -71,6 +73,16 @@ class GroupSums(Accumulator):
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
         return sum(pool.nbytes for pool in self._pools) + self._specials.nbytes
+
+    @property
+    def is_of_doubles(self) -> bool:
+        """Whether it adds up floats, to a ``sum`` or ``avg`` that is a ``float64``."""
+        return type(self._sums) is ExactSums and self._sums.has_specials
+
+    @property
+    def is_average(self) -> bool:
+        assert isinstance(self._head.value, Aggregate)
+        return self._head.value.function == "avg"
 
     @property
     def n_limbs(self) -> int:

@@ -1,11 +1,13 @@
-"""What a body computes and compares on its rows, as code of whole numbers that JOINs and RANGEs run.
+"""What a body computes and compares on its rows, as code that JOINs and RANGEs run.
 
 A row is a file of registers: codes of the variables that were searched, then constants, what is read off
 rows and dictionaries, and what is computed.  An instruction reads one or two of them, and writes one or lets
 the row go.  Decimals are numbers in units of their last digit; one that is read by its code is entered.
+Doubles are their codes (:mod:`maintenance.machine.floats`), and whole numbers beside them become doubles.
 
 Invariant: a result is that of :class:`~lftj.evaluation.finishing.Finishing`, or there is none: what may not
-fit 64 bits, or a narrower type, or is NULL, is left to the general way, which finds it or tells of it.
+fit 64 bits, or a narrower type, is NULL or no finite double, is left to the general way, which finds it or
+tells of it.
 
 Cost: of a row an instruction for each operation.
 """
@@ -14,6 +16,7 @@ Cost: of a row an instruction for each operation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -30,7 +33,8 @@ from lftj.language.folding import fold
 from lftj.language.syntax import BinaryOperation, Call, Comparison, Constant, Expression, Negative, Variable
 from lftj.planning.lowered import Lowered, code_limits
 from lftj.values.dictionary import DecimalDomain, DictionaryDomain
-from lftj.values.domain import NULL_CODE, viewless
+from lftj.values.domain import NAN_CODE, NULL_CODE, viewless
+from lftj.values.floating import float_codes
 from lftj.values.kinds import kind, plain_type
 from lftj.values.literals import NULL
 from lftj.values.operators import FLIPPED
@@ -45,10 +49,23 @@ from maintenance.machine.dictionaries import (
     fetch_text,
     fetched_at,
 )
+from maintenance.machine.floats import (
+    BY,
+    INFINITY,
+    MAGNITUDE,
+    MINUS,
+    MOST_EXACT,
+    PLUS,
+    QUOTIENT,
+    TIMES,
+    computed,
+)
 
-(ADD, SUBTRACT, MULTIPLY, ABSOLUTE, LIES_IN, FETCH, TEXT, DECODE, ENCODE, AS_FLOAT) = range(10)
-EQUAL, UNEQUAL, LESS, NOT_ABOVE = range(10, 14)
-"""Codes of instructions; those from EQUAL on let rows go for which that does not hold."""
+(ADD, SUBTRACT, MULTIPLY, ABSOLUTE, LIES_IN, FETCH, TEXT, DECODE, ENCODE, AS_FLOAT, IS_NUMBER) = range(11)
+EQUAL, UNEQUAL, LESS, NOT_ABOVE = range(11, 15)
+FLOATS = 15
+"""Codes of instructions; EQUAL to NOT_ABOVE let rows go for which that does not hold, those from FLOATS on
+compute so many further what :mod:`maintenance.machine.floats` says."""
 
 PASSES, GOES, FAILS = range(3)
 """What becomes of a row: FAILS where something may not fit."""
@@ -56,12 +73,11 @@ PASSES, GOES, FAILS = range(3)
 LARGEST = 9.2e18
 """Below 2**63 by more than what is rounded where numbers are taken for floats."""
 
-_INFINITY = 0x7FF << 52
-"""The bits of the largest double."""
-
 _ARITHMETIC = {"+": ADD, "-": SUBTRACT, "*": MULTIPLY}
+_OF_FLOATS = {"+": PLUS, "-": MINUS, "*": TIMES, "/": BY}
 _TESTS = {"=": EQUAL, "!=": UNEQUAL, "<": LESS, "<=": NOT_ABOVE}
 _MOST_ZEROS = 18  # 10**18 < 2**63
+_MOST_DIGITS = 15  # 10**15 < MOST_EXACT
 
 
 class Instruction(Record):
@@ -119,9 +135,16 @@ def run(code, n_instructions, registers):
             if registers[its.out] < 0:
                 return FAILS
         elif its.code == AS_FLOAT:
-            if left & KEY_MAX > _INFINITY:  # NaN, which may be refused
+            if left & KEY_MAX > INFINITY:  # NaN, which may be refused
                 return FAILS
             registers[its.out] = left ^ ((left >> 63) & KEY_MAX)
+        elif its.code == IS_NUMBER:
+            if left == NAN_CODE:
+                return FAILS
+        elif its.code >= FLOATS:
+            registers[its.out] = computed(its.code - FLOATS, left, right)
+            if registers[its.out] == KEY_MIN:
+                return FAILS
         elif not (
             (its.code == EQUAL and left == right)
             or (its.code == UNEQUAL and left != right)
@@ -254,6 +277,12 @@ class RowCode:
         if _is_null(folded):
             self._codes[name] = self._register(NULL_CODE)
             return
+        if type_.arrow == pa.float64():
+            register = self._double(folded)
+            if register is None:
+                raise NotWhole(f"{name} = {text_of(expression)} is not computed on the rows")
+            self._codes[name] = register
+            return
         is_decimal = isinstance(type_.domain, DecimalDomain)
         found = self._number(folded) if is_decimal or _is_whole(type_) else None
         if found is None or not (is_decimal or found.scale == 0):
@@ -281,6 +310,8 @@ class RowCode:
             registers = [self._at_scale(one, scale), self._at_scale(other, scale)]
         elif self._have_one_order(left, right):
             registers = [self._code_of(side.name) for side in (left, right) if isinstance(side, Variable)]
+        elif {Constant, Variable} != {type(left), type(right)} and self._are_floats(left, right):
+            registers = [self._compared_double(left), self._compared_double(right)]
         else:
             self._compare_with_constant(comparison, operator, left, right)
             return
@@ -318,6 +349,73 @@ class RowCode:
         one, other = self._types[left.name], self._types[right.name]
         has_nothing_apart = not (one.nullable or other.nullable) and one.domain.name != "float"
         return one.domain is other.domain and one.domain.ordered and has_nothing_apart
+
+    def _are_floats(self, left: Expression, right: Expression) -> bool:
+        """Whether two sides are compared as such."""
+        kinds = {kind(result_type(side, self._arrow)) for side in (left, right)}
+        return "float" in kinds and kinds <= {"float", "integer", "decimal"}
+
+    def _compared_double(self, node: Expression) -> int | None:
+        """A side of a comparison of floats as a double that equals it; None for others."""
+        is_constant = isinstance(node, Constant)
+        if kind(result_type(node, self._arrow)) == "decimal" and not is_constant:
+            return None
+        register = self._double(node)
+        if isinstance(node, Variable) and register is not None:
+            self._instruct(IS_NUMBER, register)
+        return register
+
+    def _double(self, node: Expression) -> int | None:
+        """A register with the codes of a folded expression's values as doubles; None for others.
+
+        Sides of operations are doubles before these are done, as :mod:`lftj.values.arithmetic` has it.
+        """
+        if isinstance(node, Constant):
+            return self._constant_double(node)
+        if kind(result_type(node, self._arrow)) in ("integer", "decimal"):
+            number = self._number(node)
+            if number is None or not 0 <= number.scale <= _MOST_DIGITS:
+                return None
+            units = self._register(10**number.scale)
+            return self._instruct(FLOATS + QUOTIENT, number.register, units, self._register())
+        if isinstance(node, Variable):
+            type_ = self._types[node.name]
+            is_known = type_.domain.name == "float" and not type_.nullable
+            return self._code_of(node.name) if is_known else None
+        if isinstance(node, Negative):
+            return self._operation_on_doubles(MINUS, Constant(0.0), node.operand)
+        if isinstance(node, Call) and node.function == "abs":
+            (of,) = node.arguments
+            return self._operation_on_doubles(MAGNITUDE, of, of)
+        if isinstance(node, Call) and node.function == "cast" and self._is_widened(node):
+            return self._double(node.arguments[0])
+        if isinstance(node, BinaryOperation) and node.operator in _OF_FLOATS:
+            return self._operation_on_doubles(_OF_FLOATS[node.operator], node.left, node.right)
+        return None
+
+    def _is_widened(self, node: Call) -> bool:
+        """Whether a cast gives the double that a whole number or a float is."""
+        of = kind(result_type(node.arguments[0], self._arrow))
+        return result_type(node, self._arrow) == pa.float64() and of in ("integer", "float")
+
+    def _constant_double(self, node: Constant) -> int | None:
+        value = node.value
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | Decimal)
+            or node.parameter is not None
+        ):
+            return None
+        if isinstance(value, int) and not -MOST_EXACT <= value <= MOST_EXACT:
+            return None
+        code = int(float_codes(np.array([float(value)]))[0])
+        return self._register(code) if math.isfinite(float(value)) else None
+
+    def _operation_on_doubles(self, what: int, left: Expression, right: Expression) -> int | None:
+        one, other = self._double(left), self._double(right)
+        if one is None or other is None:
+            return None
+        return self._instruct(FLOATS + what, one, other, self._register())
 
     def _number(self, node: Expression) -> Number | None:
         """A folded expression's values; None where they are no whole numbers in units of a digit."""

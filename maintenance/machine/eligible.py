@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from lftj.errors import EvaluationError, RangeError
 from lftj.values.domain import NULL_CODE
@@ -12,6 +13,7 @@ from lftj.values.schema import Schema
 from lftj.values.unscaled import SCALE
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.shared_scans import Sharer
+from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeSums
 from maintenance.heads.counted_source import BagSource
 from maintenance.heads.head import MaintainedHead
@@ -116,8 +118,11 @@ def _refusal_of_aggregate(
     call = sharer.call
     counted = call.function == "count" and accumulator is None
     summed = isinstance(accumulator, WholeSums)
-    if not (counted or summed or call.function in FUNCTIONS):
-        known = "count, sum and avg of integers and decimals, min, max and quantiles"
+    of_doubles = isinstance(accumulator, GroupSums) and accumulator.is_of_doubles
+    if of_doubles and sharer.head.schema.columns[-1].type.arrow != pa.float64():
+        return f"{call.function} of floats, as {sharer.head.schema.columns[-1].type.arrow}"
+    if not (counted or summed or of_doubles or call.function in FUNCTIONS):
+        known = "count, sum and avg, min, max and quantiles"
         return f"an aggregate {call.function}, other than {known}"
     if call.function in FUNCTIONS:
         scan = intermediate.own_scan(sharer)

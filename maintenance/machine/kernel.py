@@ -38,6 +38,7 @@ from maintenance.groups.whole_sums import CARRY_ROWS, MORE_WORDS, with_summands,
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
 from maintenance.machine.dictionaries import decimals_at, encode
+from maintenance.machine.floats import MOST_EXACT, float_sums, publish_float_sums, sums_at
 from maintenance.machine.guards import note_seen, within_limits
 from maintenance.machine.keyed import net_keyed
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
@@ -87,9 +88,6 @@ PROGRESS = Progress.LENGTH
 TERM_ITEMS = Term.LENGTH
 
 search_all_at_address = caller_of(_search_all, SEARCH_ALL)
-
-MOST_EXACT = 2**53
-"""Whole numbers up to here are doubles."""
 
 
 @kernel(makes_arrays=True)
@@ -417,6 +415,9 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
             rows, weights = _net(read, weights)
         found = np.zeros(n, np.int64)
         return found, scanned(scan_at(value.scan), keys, groups[2], rows, weights, found)
+    if value.floats != 0:
+        its, codes = sums_at(value.floats), rows[value.summand]
+        return float_sums(its, value.is_average, groups, codes, weights, offsets)
     if value.sums == 0:
         return groups[2].copy(), DONE
     n_words = value.n_words
@@ -569,6 +570,8 @@ def publish_groups(op):
         value = value_at(where)
         if value.scan != 0:
             scan_at(value.scan).total = scan_at(value.scan).staged_total
+        if value.floats != 0:
+            publish_float_sums(sums_at(value.floats), staged[:n])
         if value.sums != 0:
             n_words = value.n_words
             sums = view_u32(value.sums, op.n_counts * n_words)

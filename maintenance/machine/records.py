@@ -252,6 +252,7 @@ class Value(Record):
     is_average: int  # whether values are the sums by the counts, which are taken so many times
     divisor: int
     summand: int  # column of the rows collected that is added up
+    floats: int  # address of the FloatSums of an aggregate of doubles, or 0
     scan: int  # address, or 0
     columns: int  # those of the rows collected that the Scan reads, 0: all; and how many
     n_columns: int

@@ -21,9 +21,11 @@ from lftj.values.kinds import plain_type
 from maintenance.groups.accumulator import Accumulator
 from maintenance.groups.grouped import GroupTable
 from maintenance.groups.shared_scans import Sharer
+from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeAverages, WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.machine.dictionaries import Dictionaries
+from maintenance.machine.floats import SumsInPool
 from maintenance.machine.records import GROUP, Group, Layered, Value
 
 
@@ -219,6 +221,7 @@ class Groups:
         n = len(aggregates)
         self._staged, self._staged_values = np.zeros(2 * rows, np.int64), np.zeros(n * rows, np.int64)
         self._lists = [np.array(each, np.int64) for each in (shown, beside)]
+        self._pools: list[SumsInPool] = []
         made = zip(aggregates, groups._accumulators, strict=True)
         self._values = [self._value(*each, columns) for each in made]
         self._lists.append(np.array([address(value._words) for value in self._values]))
@@ -244,6 +247,10 @@ class Groups:
             its.staged_sums = address(self._lists[-1])
             its.n_words = accumulator.n_words
             its.is_average = isinstance(accumulator, WholeAverages)
+        elif isinstance(accumulator, GroupSums):
+            self._pools.append(SumsInPool(accumulator, self._rows))
+            its.floats = self._pools[-1].record
+            its.is_average = accumulator.is_average
         return its
 
     def bind(self) -> None:
@@ -263,6 +270,8 @@ class Groups:
                 sums._sums = _with_room(sums._sums, room)
                 value.sums = address(sums._sums)
                 self._kept.append(sums._sums)
+        for pool in self._pools:
+            pool.bind(room)
         self.totals[:] = its._n_slots, its.n_groups, its._n_assignments
 
     def fold(self) -> None:

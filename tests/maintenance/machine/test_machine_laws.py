@@ -2,8 +2,9 @@
 
 Random programs of the kinds that the machine takes, some of others beside, over dense data: equal rows, rows
 that are there or are not, several calls of a transaction.  Values are integers, with NULL among them or
-without, or texts, whose codes are given back soon; relations are sets, bags, wide ones, or have keys, which
-some commits give a second row, so that they are refused.  Layers are folded at every size, from one row on.
+without, doubles, decimals, or texts, whose codes are given back soon; relations are sets, bags, wide ones, or
+have keys, which some commits give a second row, so that they are refused.  Layers are folded at every size,
+from one row on.
 Heads under `auto` change phases, and go over to views, soon.  Some transactions come in batches.  Between
 commits heads go over to other strategies, relations are loaded, read and queried, snapshots are held; the
 one with the machine is in memory, or in a folder, which is opened again.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -89,6 +91,9 @@ RULES = (
     "bag copies(b) <- r(a, b), s(_, b).",
     "bag all(a) <- r(a, _). bag all(c) <- s(_, c). bag all(a) <- u(a).",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
+    "half(a, x) <- t(a, _, _), x = a / 2.",
+    "shares[a] = sum(p) <- r(a, b), s(b, c), p = b * 0.1 - c / 3.",
+    "scaled(a, avg(p), count()) <- t(a, b, c), p = (b - c) * 1.5, p > a.",
 )
 ABOVE = (
     "deg[a] = count() <- r(a, _). hist[d] = count() <- deg[_] = d.",
@@ -103,11 +108,16 @@ ABOVE = (
 OTHERS = (
     "spread[a] = variance(b) <- u(a), s(a, b).",
     "reach(a, b) <- u(a), t(a, b, _). reach(a, c) <- reach(a, b), t(b, c, _).",
-    "half(a, x) <- t(a, _, _), x = a / 2.",
+    "root(a, x) <- t(a, b, _), x = sqrt(abs(b)).",
 )
 
-KINDS = ("integers", "integers", "nulls", "texts", "bags", "wide", "keyed", "keyed", "keyed wide")
+KINDS = (
+    *("integers", "integers", "nulls", "texts", "doubles", "decimals"),
+    *("bags", "wide", "keyed", "keyed", "keyed wide"),
+)
 """Of values, or of relations of integers."""
+
+TYPES = {"texts": pa.string(), "doubles": pa.float64(), "decimals": pa.decimal128(7, 2)}
 
 KEYS = {"r": "a", "s": "b", "t": "ca"}
 """Of relations that have one where the kind says so: first columns, others, and in another order."""
@@ -144,8 +154,14 @@ def head_of(rule: str) -> str:
 def of_texts(rule: str) -> bool:
     """Whether a rule can be about texts: it computes nothing of them, and weighs by none."""
     return not any(
-        each in rule for each in ("int64", "sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)")
+        each in rule
+        for each in ("int64", "sum(", "3", "+", " - ", "avg(", "variance(", "/", "0.5, c)", "sqrt(")
     )
+
+
+def of_numbers(rule: str) -> bool:
+    """Whether a rule can be about numbers that are not whole: it weighs by none."""
+    return not any(each in rule for each in ("int64", "quantile(b, 0.5, c", "0.3, c)", "0.25, c)"))
 
 
 def in_order(table: Any) -> list[Any]:
@@ -204,9 +220,10 @@ class InStep(RuleBasedStateMachine):
         self.domain, self.random, self.kind = domain, Random(seed), kind
         if "wide" in kind:
             self.patches.enter_context(wide_relations())
-        if kind == "texts":
-            rules = [rule for rule in rules if of_texts(rule)]
-            above, other = (one if of_texts(one) else "" for one in (above, other))
+        if kind in TYPES:
+            fits = of_texts if kind == "texts" else of_numbers
+            rules = [rule for rule in rules if fits(rule)]
+            above, other = (one if fits(one) else "" for one in (above, other))
         heads = {head_of(rule) for rule in above.split(". ") if rule}
         program = [one for one in rules if head_of(one) not in heads]
         loaded = {name: self.rows(name, self.random.randrange(12)) for name in ARITIES}
@@ -241,7 +258,7 @@ class InStep(RuleBasedStateMachine):
         return ws
 
     def table(self, name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-        type_ = pa.string() if self.kind == "texts" else pa.int64()
+        type_ = TYPES.get(self.kind, pa.int64())
         columns = ([row[i] for row in rows] for i in range(ARITIES[name]))
         return pa.table({c: pa.array(each, type_) for c, each in zip(COLUMNS, columns, strict=False)})
 
@@ -264,6 +281,10 @@ class InStep(RuleBasedStateMachine):
         number = self.random.randrange(self.domain)
         if self.kind == "texts":
             return f"new {self.random.random()}" if self.random.random() < 0.1 else f"text {number}"
+        if self.kind == "doubles":
+            return self.random.choice((number / 4, number + 0.1, -number * 1e9))
+        if self.kind == "decimals":
+            return Decimal(number * self.random.choice((25, 100))) / 100
         return None if self.kind == "nulls" and number == 1 else number
 
     # -- commits ----------------------------------------------------------------------------------
@@ -352,7 +373,7 @@ class InStep(RuleBasedStateMachine):
                 tx.insert("r", source)
             tx.roll_back()
 
-    @precondition(lambda self: self.kind != "texts")
+    @precondition(lambda self: self.kind not in TYPES)
     @rule(large=st.sampled_from((2**62, -(2**62), 2**63 - 1)))
     def may_overflow(self, large: int) -> None:
         """Sums that fit no more are refused by both, in the same words."""
