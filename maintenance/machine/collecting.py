@@ -9,8 +9,8 @@ import numpy as np
 from indices.compiled import part
 from lftj.memory import view
 from lftj.storage.signed_rows import _net
-from maintenance.machine.computing import FAILS, PASSES, run
-from maintenance.machine.records import DONE, LEFT
+from maintenance.machine.computing import ASKS, FAILS, PASSES, run
+from maintenance.machine.records import ASKED, DONE, LEFT
 
 
 @part(makes_arrays=True)
@@ -31,7 +31,10 @@ def take(relation, rows, weights):
 
 @part(makes_arrays=True)
 def collect(program, found, weights, its):
-    """Put rows to those collected, as ``its`` has them; LEFT where there are too many, or one fails."""
+    """Put rows to those collected, as ``its`` has them.
+
+    LEFT where there are too many, or one fails; ASKED where one asks.
+    """
     n, at, room = len(weights), program.collected, program.room
     if at + n > room:
         return LEFT
@@ -52,6 +55,8 @@ def collect(program, found, weights, its):
         end = run(its.code, its.n_instructions, registers)
         if end == FAILS:
             return LEFT
+        if end == ASKS:
+            return ASKED
         if end == PASSES:
             for column in range(its.columns):
                 columns[column * room + at] = registers[wanted[column]]

@@ -38,6 +38,7 @@ from lftj.values.unscaled import (
     number_at,
     write_value,
 )
+from maintenance.machine.answers import Answered
 
 ENTERED_VALUES, ENTERED_BYTES = 1 << 9, 1 << 15
 """Room that there is for what a commit enters; with more it goes the general way."""
@@ -130,6 +131,15 @@ def fetch(its, code):
 
 
 @part
+def is_there(its, code):
+    """Whether the row of this code has a value, 1 or 0; KEY_MIN where there is no row."""
+    row = value_at(its.rows, code)
+    if row == 0:
+        return np.int64(KEY_MIN)
+    return np.int64(0 if is_null_in(row, its.column) else 1)
+
+
+@part
 def fetch_text(its, code):
     """The code of a text of the row of this code; below 0 for NULL and for want of room."""
     row = value_at(its.rows, code)
@@ -187,11 +197,13 @@ class _Known:
 
 
 class Dictionaries:
-    """All that a program reads or enters into."""
+    """All that a program reads, enters into, or asks for."""
 
     def __init__(self) -> None:
         self.known: dict[DictionaryDomain, _Known] = {}
         """Where each stands."""
+        self.answers: list[Answered] = []
+        """To what Python computes."""
         self._kept: list[np.ndarray] = []
 
     def fetched(self, rows: RowDomain, column: int, values: DictionaryDomain | None = None) -> int:

@@ -22,8 +22,8 @@ from maintenance.heads.maintained_body import RangeBody
 from maintenance.heads.operator_head import OperatorSource
 from maintenance.heads.rule_body import RuleBody
 from maintenance.heads.rule_source import AggregateSource, BesideSource, SetSource, SideBySideSource
-from maintenance.machine.computing import Wanted, refusal_of_rows
 from maintenance.machine.ranges import refusal_of_ranges
+from maintenance.machine.row_code import Wanted, refusal_of_rows, texts_of_answers
 from maintenance.machine.scans import FUNCTIONS
 from maintenance.machine.staged_values import staging_of
 from maintenance.strategies.auto.auto_body import AutoBody
@@ -145,6 +145,21 @@ def read_by(source: AggregateSource | SideBySideSource) -> Sequence[Wanted]:
 def arguments_of(sharer: Sharer) -> Sequence[Wanted]:
     """The arguments of an aggregate: of one that adds up decimals their numbers."""
     return [(name, sharer.scale) for name in sharer.arguments]
+
+
+def computed_in_python(head: MaintainedHead) -> list[str]:
+    """What the machine has no code for on the rows of a head that it takes, as rules write it."""
+    found = list[str]()
+    for source in head.sources:
+        bodies: Sequence[RuleBody] = ()
+        if isinstance(source, AggregateSource | SideBySideSource):
+            bodies = source._intermediate.bodies
+        elif isinstance(source, SetSource | BagSource):
+            bodies = source.bodies
+        for body in bodies:
+            if constant_row(body) is None:
+                found += texts_of_answers(body.lowered)
+    return list(dict.fromkeys(found))
 
 
 def terms_of(search: BodySearch) -> DeltaBody | None:

@@ -36,7 +36,7 @@ from maintenance.heads.head import MaintainedHead
 from maintenance.heads.stratum import Strata
 from maintenance.machine.accounting import Taken
 from maintenance.machine.clocks import Clocks, Streams
-from maintenance.machine.eligible import refusals
+from maintenance.machine.eligible import computed_in_python, refusals
 from maintenance.machine.entry_form import EntryForm
 from maintenance.machine.kernel import commit, end
 from maintenance.machine.piece import Piece
@@ -228,7 +228,9 @@ class Machine:
             why = "each commit waits for the disk"
         if why is not None:
             return f"single changes go the general way: {why}"
-        return "single changes go by the machine"
+        asked = computed_in_python(heads[head]) if head in heads else []
+        by_python = f"; once for each value Python computes {', '.join(asked)}" if asked else ""
+        return f"single changes go by the machine{by_python}"
 
     @property
     def memory_bytes(self) -> int:

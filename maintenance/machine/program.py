@@ -31,7 +31,7 @@ from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
-from maintenance.machine.computing import RowCode, Wanted
+from maintenance.machine.answers import MOST_ASKED
 from maintenance.machine.dictionaries import Dictionaries
 from maintenance.machine.eligible import (
     arguments_of,
@@ -47,7 +47,9 @@ from maintenance.machine.guards import guards_of, limits_of, with_seen
 from maintenance.machine.interned_values import CodeLease
 from maintenance.machine.ranges import SideSums, spans_of
 from maintenance.machine.records import (
+    ASKED,
     HEAD,
+    LEFT,
     Check,
     Exist,
     Join,
@@ -59,6 +61,7 @@ from maintenance.machine.records import (
     Rows,
     Step,
 )
+from maintenance.machine.row_code import RowCode, Wanted
 from maintenance.machine.scans import Scans
 from maintenance.machine.staged_values import Staging
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports, aggregated_of
@@ -372,10 +375,10 @@ class MachineProgram:
             code = RowCode(body.lowered, body._emitted, self._dictionaries)
             registers = [code.register_of(one) for one in wanted]
             fields |= {
-                "registers": self._kept(code.initial),
-                "n_registers": len(code.initial),
-                "code": self._kept(code.code),
-                "n_instructions": code.n_instructions,
+                "registers": self._kept(code.registers.initial),
+                "n_registers": len(code.registers.initial),
+                "code": self._kept(code.registers.code),
+                "n_instructions": code.registers.n_instructions,
                 "wanted": self._kept(registers),
             }
         return self._kept(Rows.fields(**fields))
@@ -478,6 +481,8 @@ class MachineProgram:
             return False
         for groups in self._groups:
             groups.bind()
+        for answered in self._dictionaries.answers:
+            answered.forget()
         limits = limits_of(self._strata, spans) if self._guards else spans
         for guards in self._guards.values():
             guards.bind(limits, versions)
@@ -487,9 +492,20 @@ class MachineProgram:
 
     def run(self, kernel: Callable[[int], int]) -> int:
         """What a kernel gives of it."""
-        if not self._dictionaries.known:
-            return kernel(self.address)
-        return self._dictionaries.running(kernel, self.address)
+        known = self._dictionaries.known
+        status = self._dictionaries.running(kernel, self.address) if known else kernel(self.address)
+        return status if status != ASKED else self._asked(kernel)
+
+    def _asked(self, kernel: Callable[[int], int]) -> int:
+        """What a kernel gives when it has the answers that it asks for; LEFT where there is none, or many."""
+        for _ in range(MOST_ASKED):
+            asked = [one for one in self._dictionaries.answers if one.is_asked]
+            if not all(one.give() for one in asked):
+                return LEFT
+            status = self._dictionaries.running(kernel, self.address)
+            if status != ASKED:
+                return status
+        return LEFT
 
     @property
     def wants_room(self) -> bool:

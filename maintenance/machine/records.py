@@ -40,6 +40,9 @@ TO_FOLD = 4
 PREPARED = 5
 """Published when the journal has it."""
 
+ASKED = 6
+"""A row asks for what Python computes (:mod:`maintenance.machine.answers`); nothing was done."""
+
 HEAD = 2
 """Items at the beginning of a transaction's piece of the log: its length, and the attempt that it is of."""
 

@@ -102,6 +102,7 @@ def _single_changes() -> None:
     workspace = Workspace(single_changes="machine")
     workspace.load("edge", EDGES, columns=["src", "dst"])
     workspace.install(f"{TRIANGLES} far[a] = sum(c) <- edge(a, b), edge(b, c).", "delta")
+    workspace.install("part(a, x) <- edge(a, _), x = round(a / 3, 1).", "delta")
     published = workspace._published
     machine = published.machine
     assert machine is not None

@@ -72,6 +72,7 @@ MACHINE_KEPT = ("maintenance/machine/test_machine_kept.py",)
 MACHINE_CODES = ("maintenance/machine/test_machine_codes.py",)
 MACHINE_READ_OFF = ("maintenance/machine/test_machine_read_off.py",)
 MACHINE_THREADS = ("maintenance/machine/test_machine_threads.py",)
+MACHINE_EXPRESSIONS = ("maintenance/machine/test_machine_expressions.py",)
 MACHINE_KINDS = ("maintenance/machine/test_machine_kinds.py",)
 MACHINE_KEYED = ("maintenance/machine/test_machine_keyed.py",)
 MACHINE_BATCHES = ("maintenance/machine/test_machine_batches.py",)
@@ -1738,9 +1739,9 @@ FAULTS = (
     ),
     Fault(
         "the machine computes 0 for NULL",
-        "maintenance/machine/computing.py",
-        "self._register(NULL_CODE)",
-        "self._register()",
+        "maintenance/machine/row_registers.py",
+        "self.instruct(computing.MOVE, self.register(NULL_CODE))",
+        "self.instruct(computing.MOVE, self.register())",
         MACHINE_KINDS,
     ),
     Fault(
@@ -1823,9 +1824,44 @@ FAULTS = (
     Fault(
         "the machine compares what is no number by its code",
         "maintenance/machine/computing.py",
-        "            if left == NAN_CODE:\n                return FAILS\n",
-        "            pass\n",
+        "                if left == NAN_CODE:\n                    return FAILS\n",
+        "                pass\n",
         ("maintenance/machine/test_machine_floats.py",),
+    ),
+    Fault(
+        "the machine reads what it passed over",
+        "maintenance/machine/row_registers.py",
+        "        self._held, self._codes = held, codes\n\n    def ask(",
+        "\n    def ask(",
+        MACHINE_EXPRESSIONS,
+    ),
+    Fault(
+        "the machine takes a condition that is NULL for one that holds",
+        "maintenance/machine/row_expressions.py",
+        "        return self._code.instruct(computing.BOTH, condition.register, condition.known)\n",
+        "        return condition.register\n",
+        MACHINE_EXPRESSIONS,
+    ),
+    Fault(
+        "the machine knows an or where one side is NULL and the other false",
+        "maintenance/machine/row_expressions.py",
+        "known=self._code.instruct(computing.EITHER, known, holds)",
+        "known=None",
+        MACHINE_EXPRESSIONS,
+    ),
+    Fault(
+        "the machine has the remainder with the sign of the divisor",
+        "maintenance/machine/computing.py",
+        "    return rest if left >= 0 else -rest\n",
+        "    return rest if right >= 0 else -rest\n",
+        MACHINE_EXPRESSIONS,
+    ),
+    Fault(
+        "the machine keeps answers of codes that were given back",
+        "maintenance/machine/answers.py",
+        "        if self._n_known and not self._lasts:\n",
+        "        if False:\n",
+        MACHINE_EXPRESSIONS,
     ),
     Fault(
         "the machine keeps the first of several aggregates for all",
@@ -1886,9 +1922,9 @@ FAULTS = (
     ),
     Fault(
         "the machine compares decimals of several scales as they stand",
-        "maintenance/machine/computing.py",
-        "            registers = [self._at_scale(one, scale), self._at_scale(other, scale)]\n",
-        "            registers = [one.register, other.register]\n",
+        "maintenance/machine/row_expressions.py",
+        "        one, other = self._code.at_scale(one, scale), self._code.at_scale(other, scale)\n        return",
+        "        return",
         MACHINE_READ_OFF,
     ),
     Fault(
@@ -2146,15 +2182,15 @@ FAULTS = (
     Fault(
         "the machine wraps a product that does not fit",
         "maintenance/machine/computing.py",
-        "            if abs(float(left) * float(right)) > LARGEST:\n                return FAILS\n",
-        "",
+        "        return abs(float(left) * float(right)) <= LARGEST\n",
+        "        return True\n",
         MACHINE_KINDS,
     ),
     Fault(
         "the machine keeps a row that a comparison refuses",
         "maintenance/machine/computing.py",
-        "(its.code == LESS and left < right)",
-        "(its.code == LESS and left <= right)",
+        "        return int(left < right)\n",
+        "        return int(left <= right)\n",
         MACHINE_KINDS,
     ),
     Fault(
