@@ -1923,8 +1923,8 @@ FAULTS = (
     Fault(
         "the machine compares decimals of several scales as they stand",
         "maintenance/machine/row_expressions.py",
-        "        one, other = self._code.at_scale(one, scale), self._code.at_scale(other, scale)\n        return",
-        "        return",
+        "        scale = max(one.scale, other.scale)\n        one, other",
+        "        scale = one.scale\n        one, other",
         MACHINE_READ_OFF,
     ),
     Fault(
