@@ -38,6 +38,10 @@ class RejectedRowError(SourceError):
         return RejectedRowError, (str(self), self.part, self.position, self.row)
 
 
+class SourceAwayError(SourceError):
+    """What a source follows does not answer, or has gone away: the next pull goes on behind the cursor."""
+
+
 class UnusableNameError(DataError):
     """A relation or column has a name that no rule can use.
 
@@ -202,8 +206,15 @@ class SinkError(LftjError):
     """What a head is written to can't be written, or holds what another workspace wrote."""
 
 
+class SinkAwayError(SinkError):
+    """What a sink writes to does not answer, or has gone: the next push goes on behind what is written."""
+
+
 class PipelineError(LftjError):
-    """The file of a pipeline is wrong.  Names the file, the line and the place in it."""
+    """The file of a pipeline is wrong, and the message names the file, the line and the place in it.
+
+    Or what the pipeline follows or writes to was away for longer than the file says.
+    """
 
 
 class CircuitError(LftjError):

@@ -23,6 +23,7 @@ import pyarrow as pa
 from lftj.errors import RuleError, StreamError
 from lftj.language.declared_streams import time_variable
 from lftj.language.diagnostics import error_at, suggestion
+from lftj.language.parser import parse
 from lftj.language.recent import is_recent
 from lftj.language.syntax import (
     Atom,
@@ -60,6 +61,17 @@ class Final:
     def name(self) -> str:
         """What the relation of closed rows is called."""
         return final_name(self.head)
+
+
+def heads_of(program: str) -> list[str]:
+    """The heads that a text of rules defines, each once.  Raises RuleSyntaxError.
+
+    >>> heads_of("p(a) <- q(a, _).  p(a) <- r(a).  n[] = count() <- p(_).")
+    ['p', 'n']
+    """
+    tree = parse(program)
+    heads = dict.fromkeys(head.relation for rule in tree.rules for head in rule.heads)
+    return [*heads, *(final_name(final.head) for final in tree.finals)]
 
 
 def final_name(head: str) -> str:

@@ -88,6 +88,13 @@ def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
         _drawing.release()
 
 
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """No bar is drawn during the block, whose own picture stands there."""
+    with _drawing:
+        yield
+
+
 def _mover(progress: Progress, task: TaskID, label: str) -> Advance:
     def move(fraction: float | None, note: str = "") -> None:
         described = f"{label}, {note}" if note else label

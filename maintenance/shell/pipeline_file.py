@@ -14,6 +14,11 @@
     dsn = "host=db user=${DB_USER} password=${DB_PASSWORD}"
     head = "dearest"
 
+    [run]
+    listen = "127.0.0.1:8816"       # /metrics and /health
+    log = "json"
+    give_up_after = 600
+
 What a section may say are the arguments of the functions that make sources and sinks; its name is that of
 the source or sink, and of a source's relation.  Paths are those from the file's own folder, and ``${NAME}``
 is a variable of the environment.
@@ -21,19 +26,20 @@ is a variable of the environment.
 Invariants
 
 1. What is wrong is said with its line, before anything is opened.
-2. No value of the environment is shown.
+2. No value of the environment is shown, nor by what is logged: `Pipeline.hidden`.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,23 +57,62 @@ _KINDS = {
     "sources": {name: f"maintenance.sources.{name}:{name}" for name in ("files", "kafka", "postgres")},
     "sinks": {name: f"maintenance.sinks.{name}:to_{name}" for name in ("kafka", "parquet", "postgres")},
 }
-_TOP = ("folder", "views", "rules", *_KINDS)
+_TOP = ("folder", "views", "rules", "run", *_KINDS)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+_LEAST_SECRET = 4
+"""Characters of a variable's value that is hidden: of shorter ones every text is full."""
+
+LOGS = ("text", "json")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pipeline is run.
+
+    ``listen``: host and port of ``/metrics`` and ``/health``; None: there are none.  ``give_up_after``:
+    seconds after which the run ends when something that it follows or writes to is away.
+    """
+
+    listen: tuple[str, int] | None = None
+    log: str = "text"
+    give_up_after: float = 600.0
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """``folder``: of the workspace; ``rules``: texts by file."""
+    """``path``: of its own file; ``folder``: of the workspace; ``rules``: texts by file.
 
+    ``said``: sections as they stand in the file, by name.  ``variables``: values of the environment by name.
+    """
+
+    path: str
     folder: Path
     sources: Sequence[Source]
     views: Sequence[ViewText]
     rules: Mapping[str, str]
     sinks: Sequence[Sink]
+    settings: Settings
+    said: Mapping[str, Any] = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
 
     @property
     def parts(self) -> list[Source | Sink]:
         return [*self.sources, *self.sinks]
+
+    def hidden(self, text: str) -> str:
+        """A text with the names of variables in place of their values."""
+        for name, value in sorted(self.variables.items(), key=lambda item: -len(item[1])):
+            if len(value) >= _LEAST_SECRET:
+                text = text.replace(value, f"${{{name}}}")
+        return text
+
+    def fixed(self) -> dict[str, object]:
+        """What a running pipeline can't take in anew, by its place in the file."""
+        sections = {
+            f"{group}.{name}": said for group in _KINDS for name, said in self.said.get(group, {}).items()
+        }
+        return {"folder": self.folder, "run": self.settings, **sections}
 
 
 def read_pipeline(path: str) -> Pipeline:
@@ -80,6 +125,7 @@ class _File:
         self._path = path
         self._above = Path(path).absolute().parent
         self._text = Path(path).read_text(encoding="utf-8")
+        self._variables: dict[str, str] = {}
         try:
             self._said = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
@@ -99,7 +145,36 @@ class _File:
         ]
         rules = {file: Path(file).read_text(encoding="utf-8") for file in self._files("rules")}
         folder = self._path_of(("folder",), self._said["folder"])
-        return Pipeline(folder, made["sources"], views, rules, made["sinks"])
+        settings = self._settings()
+        return Pipeline(
+            self._path,
+            folder,
+            made["sources"],
+            views,
+            rules,
+            made["sinks"],
+            settings,
+            self._said,
+            self._variables,
+        )
+
+    def _settings(self) -> Settings:
+        said = self._with_variables(("run",), self._said.get("run", {}))
+        if not isinstance(said, dict):
+            self._wrong(("run",), "run is a section, [run]")
+        self._refuse_others(("run",), said, ["listen", "log", "give_up_after"])
+        given = dict(said)
+        if "listen" in given:
+            host, colon, port = str(given["listen"]).rpartition(":")
+            if not (colon and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+                self._wrong(("run", "listen"), "it is to be HOST:PORT, or :PORT for this machine alone")
+            given["listen"] = host.strip("[]") or "127.0.0.1", int(port)
+        if given.get("log", "text") not in LOGS:
+            self._wrong(("run", "log"), f"it can be {' or '.join(map(repr, LOGS))}")
+        seconds = given.get("give_up_after", 0)
+        if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+            self._wrong(("run", "give_up_after"), "it is to be seconds, 0 or more")
+        return Settings(**given)
 
     def _sections(self, group: str) -> Mapping[str, Any]:
         found = self._said.get(group, {})
@@ -174,7 +249,8 @@ class _File:
         def variable(match: re.Match[str]) -> str:
             if match[1] not in os.environ:
                 self._wrong(place, f"there is no variable {match[1]} in the environment")
-            return os.environ[match[1]]
+            self._variables[match[1]] = os.environ[match[1]]
+            return self._variables[match[1]]
 
         return _VARIABLE.sub(variable, value)
 

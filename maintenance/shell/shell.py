@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import click
 
+from lftj.errors import LftjError, PipelineError
 from lftj.session.sql_statements import is_sql, views_of
 from lftj.shell.inputs import Inputs, Pairs
 from lftj.shell.options import DATA, RULES, taking
@@ -38,12 +39,14 @@ def maintain(
     lftj maintain top.sql --load line=lines.parquet --changes line=changes.csv --out-changes top=-
     """
     inputs.refuse_unloaded("--changes", [name for name, _ in changes])
+    from lftj.language.finals import heads_of
+
     program = inputs.program(changes)
     views = views_of(program, inputs.rules or "-e") if is_sql(program) else []
     if views and result:
         raise click.UsageError("--result is about heads of rules, and this is SQL")
     inputs = inputs.as_sql() if views else inputs
-    heads = [view.name for view in views] or _heads_of(program)
+    heads = [view.name for view in views] or heads_of(program)
     heads = [name for name in heads if name in (result or (name,))]
     results.check_heads(heads)
 
@@ -70,10 +73,12 @@ def maintain(
 @click.option("--check", is_flag=True, help="See whether the file is right, and open nothing.")
 @click.option("--dry-run", is_flag=True, help="Say what a run would begin with, and change nothing.")
 @click.option("--once", is_flag=True, help="End when all that there is was taken and written.")
-def run_file(file: str, strategy: str, check: bool, dry_run: bool, once: bool) -> None:
+@click.option("--log", type=click.Choice(["text", "json"]), help="Lines of text or of JSON on stderr.")
+def run_file(file: str, strategy: str, check: bool, dry_run: bool, once: bool, log: str | None) -> None:
     """Follow sources, keep views, and write heads to sinks, as a file says (docs/sources.md).
 
     It goes on until SIGTERM or Ctrl-C, which let what is under way finish; run again it goes on from there.
+    SIGHUP lets it read the file again, and take in views and rules that have changed.
 
     \b
     lftj run shop.toml --check
@@ -87,17 +92,18 @@ def run_file(file: str, strategy: str, check: bool, dry_run: bool, once: bool) -
         return
 
     from maintenance.shell.pipeline import plan_pipeline, run_pipeline
+    from maintenance.shell.pipeline_log import Log
 
     if dry_run:
         plan_pipeline(pipeline, strategy)
-    else:
-        run_pipeline(pipeline, strategy, once)
-
-
-def _heads_of(program: str) -> list[str]:
-    from lftj.language.finals import final_name
-    from lftj.language.parser import parse
-
-    tree = parse(program)
-    heads = dict.fromkeys(head.relation for rule in tree.rules for head in rule.heads)
-    return [*heads, *(final_name(final.head) for final in tree.finals)]
+        return
+    lines = Log((log or pipeline.settings.log) == "json", pipeline.hidden)
+    try:
+        run_pipeline(pipeline, strategy, once, lines)
+    except (LftjError, OSError) as error:
+        if lines.as_json:
+            lines.say(str(error), level="error")
+            raise click.exceptions.Exit(1) from None
+        if (text := pipeline.hidden(str(error))) != str(error):
+            raise PipelineError(text) from None
+        raise

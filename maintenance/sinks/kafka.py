@@ -25,9 +25,10 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lftj.errors import SinkError
+from lftj.errors import SinkAwayError, SinkError
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.kafka_errors import is_away
 from maintenance.workspace.follower import HeadChange
 from maintenance.workspace.workspace import Workspace
 
@@ -101,7 +102,8 @@ class KafkaSink(Sink):
         try:
             yield _Topic(self, Producer(self._config), workspace, cursor)
         except KafkaException as error:
-            raise SinkError(
+            kind = SinkAwayError if is_away(error.args[0]) else SinkError
+            raise kind(
                 f"sink {self.name!r}: {error.args[0].str()}: push again, it goes on behind what is written"
             ) from None
 
@@ -134,11 +136,11 @@ class _Topic:
         texts = [
             (row[op] == "I", _text(row), _text([row[label] for label in key])) for row in rows.to_pylist()
         ]
-        failed: list[str] = []
+        failed: list[Any] = []
 
         def delivered(error: Any, message: object) -> None:
             if error is not None:
-                failed.append(error.str())
+                failed.append(error)
 
         for number, (_, text, group) in enumerate(sorted(texts)):  # the order of rows is no part of a version
             partition = zlib.crc32(group) % self._n_partitions
@@ -152,10 +154,9 @@ class _Topic:
                     self._producer.poll(0.1)
         left = self._producer.flush(_ANSWER)
         if failed or left:
-            reason = failed[0] if failed else "the brokers do not answer"
-            raise SinkError(
-                f"sink {self._sink.name!r}: {reason}: push again, it goes on behind what is written"
-            )
+            reason = failed[0].str() if failed else "the brokers do not answer"
+            kind = SinkAwayError if not failed or is_away(failed[0]) else SinkError
+            raise kind(f"sink {self._sink.name!r}: {reason}: push again, it goes on behind what is written")
         place = {_WRITTEN: Place(version, self._mark)}
         with self._workspace.transaction() as transaction:
             self._cursor.stage(transaction, place)

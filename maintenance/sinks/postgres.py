@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.errors import SinkError
+from lftj.errors import SinkAwayError, SinkError
+from maintenance.changes.labels import label_beside
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor
 from maintenance.sources.postgres_connection import connected
@@ -98,7 +99,7 @@ class PostgresSink(Sink):
     @contextmanager
     def _opened(self, workspace: Workspace, identifier: str, cursor: Cursor) -> Generator[_Table]:
         try:
-            import psycopg
+            from psycopg import Error, InterfaceError, OperationalError
         except ImportError:
             raise ImportError(
                 "to_postgres() needs the package psycopg: pip install 'lftj[postgres]'"
@@ -112,9 +113,10 @@ class PostgresSink(Sink):
             with connected(self._dsn) as connection:
                 connection.autocommit = True
                 yield _Table(self, connection, rows, list(key), identifier)
-        except psycopg.Error as error:
+        except Error as error:
             text = str(error).strip() or type(error).__name__
-            raise SinkError(
+            kind = SinkAwayError if isinstance(error, OperationalError | InterfaceError) else SinkError
+            raise kind(
                 f"sink {self.name!r}: the server says: {text}: push again, it goes on behind what is written"
             ) from None
 
@@ -239,13 +241,14 @@ class _Table:
         # Of rows that are equal as many go as are said, whichever.
         deleted = self._run(
             "DELETE FROM {0} WHERE ctid IN (SELECT ctid FROM ("
-            "SELECT t.ctid, g.n, row_number() OVER (PARTITION BY {1}) AS place FROM {0} t"
-            " JOIN (SELECT {2}, count(*) AS n FROM {3} GROUP BY {2}) g ON {4}) AS found WHERE place <= n)",
+            "SELECT t.ctid, g.{5} AS n, row_number() OVER (PARTITION BY {1}) AS place FROM {0} t"
+            " JOIN (SELECT {2}, count(*) AS {5} FROM {3} GROUP BY {2}) g ON {4}) AS found WHERE place <= n)",
             self._name,
             sql.SQL(", ").join(sql.SQL("t.{}").format(sql.Identifier(label)) for label in labels),
             _list(labels),
             place,
             same,
+            sql.Identifier(label_beside("n", labels)),
         )
         if deleted.rowcount != gone.num_rows:
             raise SinkError(

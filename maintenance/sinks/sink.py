@@ -67,8 +67,9 @@ class Sink(ABC):
         """Write what has changed since, and what changes; each change is there when it is given.
 
         ``timeout``: seconds after which the loop ends when nothing changes; None: never, 0: when all is
-        written that there is.  Raises UnknownRelationError, and SinkError for a target that can't be written,
-        or holds another workspace's rows; the next push goes on behind what was written.
+        written that there is.  Raises UnknownRelationError, SinkAwayError for a target that does not answer,
+        and SinkError for one that can't be written, or holds another workspace's rows; the next push goes on
+        behind what was written.
         """
         cursor = Cursor(workspace, self.name)
         with self._opened(workspace, self._identified(workspace, cursor), cursor) as target:
@@ -90,8 +91,14 @@ class Sink(ABC):
     def stop(self) -> None:
         """End the loops over `push` behind a change, those of later ones too; also from another thread."""
         self._is_stopped = True
-        if self._following is not None:
-            self._following.close()
+        if (following := self._following) is not None:
+            following.close()
+
+    @property
+    def version(self) -> int | None:
+        """Up to which all is written, while it is followed, or None; also for other threads."""
+        following = self._following
+        return None if following is None else following.version
 
     @abstractmethod
     def _opened(
@@ -136,19 +143,22 @@ class Sink(ABC):
         version = target.version
         assert version is not None
         self._following = following = workspace.follow(self.head, since=version, timeout=timeout)
-        for change in following:
-            if self._is_stopped:
-                return
-            if change.version <= version:
-                continue  # it was in what the one before came to
-            if not self.wants_each:
-                change = workspace.changes_since(version, self.head)
-            version = change.version
-            if change.table.num_rows:
-                reached("sink: rows read, not written")
-                target.add(change)
-                reached("sink: written, not told")
-                yield change
+        try:
+            for change in following:
+                if self._is_stopped:
+                    return
+                if change.version <= version:
+                    continue  # it was in what the one before came to
+                if not self.wants_each:
+                    change = workspace.changes_since(version, self.head)
+                version = change.version
+                if change.table.num_rows:
+                    reached("sink: rows read, not written")
+                    target.add(change)
+                    reached("sink: written, not told")
+                    yield change
+        finally:
+            self._following = None
 
 
 def operations_of(change: pa.Table) -> pa.Table:

@@ -78,11 +78,13 @@ def files(
 
 
 class _File(NamedTuple):
-    """``part``: its path in the folder."""
+    """``part``: its path in the folder; ``size``: bytes; ``changed``: when, in nanoseconds."""
 
     part: str
     path: Path
     format: Format
+    size: int
+    changed: int
 
 
 class FilesSource(Source):
@@ -105,23 +107,36 @@ class FilesSource(Source):
         self.folder = folder
         self._pattern, self._schema, self._key, self._nulls = pattern, schema, key, nulls
         self._delimiter = delimiter
+        self._backlog: int | None = None
 
     def __repr__(self) -> str:
         return f"<files of {os.fspath(self.folder)!r} into {self.relation!r}>"
 
     def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
         seen: dict[str, tuple[int, int]] = {}
-        while True:
-            for file in self._files():
-                is_first = self.relation not in workspace
-                for batch in self._new(workspace, file, cursor, seen, is_first):
-                    yield batch
-                    patience.renew()
-                if patience.is_stopped:
+        try:
+            while True:
+                found = [file for file in self._files() if seen.get(file.part) != (file.size, file.changed)]
+                self._backlog = sum(file.size - _taken(cursor, file) for file in found)
+                for file in found:
+                    is_first = self.relation not in workspace
+                    for batch in self._new(workspace, file, cursor, is_first):
+                        before = _taken(cursor, file)
+                        yield batch
+                        self._backlog = max(0, self._backlog - _taken(cursor, file) + before)
+                        patience.renew()
+                    seen[file.part] = file.size, file.changed
+                    if patience.is_stopped:
+                        return
+                self._backlog = 0  # what is left is no whole line
+                if patience.is_over:
                     return
-            if patience.is_over:
-                return
-            time.sleep(patience.left)
+                time.sleep(patience.left)
+        finally:
+            self._backlog = None
+
+    def backlog(self) -> int | None:
+        return self._backlog
 
     def _files(self) -> list[_File]:
         """Those that are there, by their names.  Raises SourceError for a folder that is not."""
@@ -134,7 +149,11 @@ class FilesSource(Source):
                 if name[0] not in "._" and fnmatch(name, self._pattern):
                     path = Path(above, name)
                     part = path.relative_to(self.folder).as_posix()
-                    found.append(_File(part, path, self._format_of(path)))
+                    try:
+                        stat = path.stat()
+                    except FileNotFoundError:  # gone since the folder was read
+                        continue
+                    found.append(_File(part, path, self._format_of(path), stat.st_size, stat.st_mtime_ns))
         return sorted(found)
 
     def _format_of(self, path: Path) -> Format:
@@ -143,32 +162,20 @@ class FilesSource(Source):
         except SourceError as error:
             raise SourceError(f"source {self.name!r}: {error}, or say which are, with pattern=") from None
 
-    def _new(
-        self,
-        workspace: Workspace,
-        file: _File,
-        cursor: Cursor,
-        seen: dict[str, tuple[int, int]],
-        is_first: bool,
-    ) -> Iterator[Batch]:
+    def _new(self, workspace: Workspace, file: _File, cursor: Cursor, is_first: bool) -> Iterator[Batch]:
         """What is in a file behind the cursor."""
-        try:
-            found = file.path.stat()
-        except FileNotFoundError:  # gone since the folder was read
-            return
-        if seen.get(file.part) == (found.st_size, found.st_mtime_ns):
+        if not file.path.exists():  # gone since the folder was read
             return
         place = cursor.places.get(file.part)
-        self._refuse_other(file, place, found.st_size)
-        if found.st_size and is_first:
+        self._refuse_other(file, place)
+        if file.size and is_first:
             self._make(workspace, file)
-        while found.st_size > (0 if place is None else place.position):
+        while file.size > (0 if place is None else place.position):
             batch = self._batch(workspace.base_version(self.relation).schema, file, place)
             if batch is None:
                 break
             yield batch
             place = cursor.places[file.part]
-        seen[file.part] = found.st_size, found.st_mtime_ns
 
     def _make(self, workspace: Workspace, file: _File) -> None:
         schema = self._schema
@@ -178,12 +185,13 @@ class FilesSource(Source):
                 schema = schema.remove(schema.get_field_index(OP))
         make_relation(workspace, self.relation, schema, self._key, self._nulls)
 
-    def _refuse_other(self, file: _File, place: Place | None, size: int) -> None:
+    def _refuse_other(self, file: _File, place: Place | None) -> None:
         """Raise SourceError where a file is not the one that was read."""
         if place is None:
             return
         is_other = _mark(file.path, place.position) != place.mark
-        if size < place.position or is_other or (not file.format.grows and size > place.position):
+        is_longer = file.size > place.position and not file.format.grows
+        if file.size < place.position or is_other or is_longer:
             raise SourceError(
                 f"source {self.name!r}: {file.path} was written anew since {place.position:,} bytes of it"
                 f" were read: give what is new another name"
@@ -207,6 +215,12 @@ class FilesSource(Source):
         ]
         places = {file.part: Place(end, _mark(file.path, end))}
         return Batch({self.relation: table} if table.num_rows else {}, places, rejected)
+
+
+def _taken(cursor: Cursor, file: _File) -> int:
+    """Bytes of a file that are in."""
+    place = cursor.places.get(file.part)
+    return 0 if place is None else place.position
 
 
 def _mark(path: Path, position: int) -> str:

@@ -24,13 +24,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lftj.errors import SourceError
+from lftj.errors import SourceAwayError, SourceError
 from lftj.storage.relation import Nulls
 from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
 from maintenance.sources.checked_rows import checked_rows
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.json_rows import Rows, debezium_rows, plain_rows
+from maintenance.sources.kafka_errors import is_away
 from maintenance.sources.patience import Patience
 from maintenance.sources.source import (
     BATCH_ROWS,
@@ -99,6 +100,8 @@ def kafka(
 class KafkaSource(Source):
     """Made by `kafka`."""
 
+    backlog_unit = "rows"
+
     def __init__(
         self,
         servers: str,
@@ -120,6 +123,7 @@ class KafkaSource(Source):
         self.topic = topic
         self._schema, self._key, self._nulls, self._format = schema, key, nulls, format
         self._batch_rows = batch_rows
+        self._backlog: int | None = None
         self._config = {
             "group.id": self.name,
             **(config or {}),
@@ -142,16 +146,23 @@ class KafkaSource(Source):
             if begin := reading.begin(cursor):
                 yield Batch({}, begin)
             reading.assign(cursor)
-            while not patience.is_stopped:
-                if reading.looks_for_partitions() and (begin := reading.begin(cursor)):
-                    yield Batch({}, begin)
-                    reading.assign(cursor)
-                messages = reading.messages(self._batch_rows, patience)
-                if messages:
-                    yield self._batch(workspace.base_version(self.relation).schema, messages, reading)
-                    patience.renew()
-                elif patience.is_over and reading.has_all:
-                    return
+            try:
+                while not patience.is_stopped:
+                    if reading.looks_for_partitions() and (begin := reading.begin(cursor)):
+                        yield Batch({}, begin)
+                        reading.assign(cursor)
+                    self._backlog = reading.backlog(cursor)
+                    messages = reading.messages(self._batch_rows, patience)
+                    if messages:
+                        yield self._batch(workspace.base_version(self.relation).schema, messages, reading)
+                        patience.renew()
+                    elif patience.is_over and reading.has_all:
+                        return
+            finally:
+                self._backlog = None
+
+    def backlog(self) -> int | None:
+        return self._backlog
 
     def _batch(self, schema: Schema, messages: Sequence[Message], reading: _Reading) -> Batch:
         places: dict[str, Place | None] = {
@@ -209,8 +220,9 @@ def _consumer(source: str, config: dict[str, Any]) -> Generator[Consumer]:
         finally:
             consumer.close()
     except KafkaException as error:
+        kind = SourceAwayError if is_away(error.args[0]) else SourceError
         text = error.args[0].str()
-        raise SourceError(f"source {source!r}: {text}: pull again, it goes on behind the cursor") from None
+        raise kind(f"source {source!r}: {text}: pull again, it goes on behind the cursor") from None
 
 
 class _Reading:
@@ -223,6 +235,7 @@ class _Reading:
         self._looked = 0.0
         self._ends: dict[int, int] = {}  # of partitions, when they were last looked at
         self._behind: set[int] = set()
+        self._passed: dict[int, int] = {}  # their ends, behind markers of transactions
 
     def part(self, partition: int) -> str:
         return f"{self._source.topic}/{partition}"
@@ -283,6 +296,18 @@ class _Reading:
         """Whether all has come that there was when partitions were last looked at."""
         return not self._behind
 
+    def backlog(self, cursor: Cursor) -> int:
+        """Messages that are not in, as far as the brokers have said."""
+        from confluent_kafka import TopicPartition
+
+        count = 0
+        for partition in self._partitions:
+            at = TopicPartition(self._source.topic, partition)
+            _, high = self._consumer.get_watermark_offsets(at, cached=True)
+            position = max(cursor.places[self.part(partition)].position, self._passed.get(partition, 0))
+            count += max(0, max(high, self._ends[partition]) - position)
+        return count
+
     def messages(self, most: int, patience: Patience) -> list[Message]:
         """Those that are there, at most so many, or that come before the time is over."""
         from confluent_kafka import KafkaError
@@ -296,9 +321,12 @@ class _Reading:
             if error is None:
                 messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._behind.discard(_at(message)[0])
+                partition, offset = _at(message)
+                self._behind.discard(partition)
+                self._passed[partition] = offset
             else:
-                raise SourceError(
+                kind = SourceAwayError if is_away(error) else SourceError
+                raise kind(
                     f"source {self._source.name!r}: {error.str()}: pull again, it goes on behind the cursor"
                 )
         if self._behind:  # what ends a transaction has an offset and is no message, so the end may be told

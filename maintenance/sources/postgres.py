@@ -89,9 +89,14 @@ class PostgresSource(Source):
         self.slot = f"lftj_{self.name}".lower() if slot is None else slot
         self._dsn, self._relations, self._types = dsn, relations, types
         self._batch_rows = batch_rows
+        self._stream: Stream | None = None
 
     def __repr__(self) -> str:
         return f"<postgres publication {self.publication!r} by slot {self.slot!r}>"
+
+    def backlog(self) -> int | None:
+        stream = self._stream
+        return None if stream is None else stream.backlog
 
     def restart(self, workspace: Workspace) -> None:
         """Let the next pull begin anew: by a new snapshot, in one commit that has what is different.
@@ -204,16 +209,20 @@ class PostgresSource(Source):
     ) -> Generator[Batch]:
         by_oid = {table.source.oid: table for table in tables}
         with Stream(slot, self.publication, cursor.places[self.slot].position, self._batch_rows) as stream:
-            while not patience.is_stopped:
-                messages, reached = stream.transactions(by_oid, patience)
-                if messages or reached > cursor.places[self.slot].position + IDLE_BYTES:
-                    yield self._batch(workspace, messages, by_oid, slot.mark, stream, reached)
-                if stream.trouble is not None:
-                    raise SourceError(f"source {self.name!r}: {stream.trouble}")
-                if messages:
-                    patience.renew()
-                elif patience.is_over and stream.has_all:
-                    return
+            self._stream = stream
+            try:
+                while not patience.is_stopped:
+                    messages, reached = stream.transactions(by_oid, patience)
+                    if messages or reached > cursor.places[self.slot].position + IDLE_BYTES:
+                        yield self._batch(workspace, messages, by_oid, slot.mark, stream, reached)
+                    if stream.trouble is not None:
+                        raise SourceError(f"source {self.name!r}: {stream.trouble}")
+                    if messages:
+                        patience.renew()
+                    elif patience.is_over and stream.has_all:
+                        return
+            finally:
+                self._stream = None
 
     def _batch(
         self,

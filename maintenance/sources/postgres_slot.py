@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from lftj.errors import SourceError
+from lftj.errors import SourceAwayError, SourceError
 from maintenance.sources.patience import Patience
 from maintenance.sources.pgoutput import (
     BEGIN,
@@ -75,7 +75,7 @@ def lsn_text(place: int) -> str:
 def closing_connections(dsn: str, source: str) -> Generator[Callable[[str], Slot]]:
     """What makes a slot's connections, which are closed at the end; what the server says is a SourceError."""
     try:
-        import psycopg
+        from psycopg import Error, InterfaceError, OperationalError
     except ImportError:
         raise ImportError("postgres() needs the package psycopg: pip install 'lftj[postgres]'") from None
     made: list[Slot] = []
@@ -86,9 +86,10 @@ def closing_connections(dsn: str, source: str) -> Generator[Callable[[str], Slot
 
     try:
         yield slot
-    except psycopg.Error as error:
+    except Error as error:
         text = str(error).strip() or type(error).__name__
-        raise SourceError(
+        kind = SourceAwayError if isinstance(error, OperationalError | InterfaceError) else SourceError
+        raise kind(
             f"source {source!r}: the server says: {text}: pull again, it goes on behind the cursor"
         ) from None
     finally:
@@ -179,11 +180,12 @@ class Stream:
         self._open: list[bytes] = []  # of a transaction whose end has not come
         self._open_trouble: str | None = None
         self._reached, self._told = start, start
+        self._written = start  # up to where the server was, when it last said so
         self._reported = 0.0
 
     def __enter__(self) -> Self:
         names = _quoted(self._publication).replace("'", "''")
-        self._target = self._slot.written()
+        self._target = self._written = self._slot.written()
         self._slot.run(
             f"START_REPLICATION SLOT {_quoted(self._slot.name)} LOGICAL {lsn_text(self._start)}"
             f" (proto_version '1', publication_names '{names}')"
@@ -200,6 +202,11 @@ class Stream:
     def has_all(self) -> bool:
         """Whether all has come that was there when the stream began."""
         return self._reached >= self._target
+
+    @property
+    def backlog(self) -> int:
+        """Bytes of the server's log, as far as it was said to go, that have not come."""
+        return max(0, self._written - self._reached)
 
     def acknowledge(self, place: int) -> None:
         """All up to here is on disk.  The server is told now and then."""
@@ -261,6 +268,7 @@ class Stream:
                 " begins anew"
             )
         elif what == COMMIT:
+            self._written = max(self._written, struct.unpack_from(">Q", data, 9)[0])
             self._end(end_of(data), messages)
 
     def _end(self, end: int, messages: list[bytes]) -> None:
@@ -292,6 +300,7 @@ class Stream:
 
     def _keepalive(self, data: bytes, messages: list[bytes]) -> None:
         end, asks = struct.unpack_from(">QxxxxxxxxB", data, 1)
+        self._written = max(self._written, end)
         if not self._open and not messages:
             self._reached = max(self._reached, end)
         if asks:

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 
@@ -83,13 +83,17 @@ class Source(ABC):
     ``name``: of the cursor, and of the relation ``<name>_aside``; each source of a workspace has another.
     ``on_error``: what becomes of a row that can't be taken: ``"stop"`` raises RejectedRowError before
     anything of its batch is done, ``"set aside"`` puts it into the relation ``<name>_aside`` and goes on.
+    ``backlog_unit``: what `backlog` counts.  ``places``: how far it is, by part, as of the last pull.
     """
+
+    backlog_unit: ClassVar[Literal["rows", "bytes"]] = "bytes"
 
     def __init__(self, name: str, on_error: OnError) -> None:
         if on_error not in get_args(OnError):
             choices = " or ".join(map(repr, get_args(OnError)))
             raise ValueError(f"on_error is {on_error!r}; it can be {choices}")
         self.name, self.on_error = name, on_error
+        self.places: Mapping[str, Place] = {}
         self._is_stopped = False
 
     def pull(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[Transaction]:
@@ -98,16 +102,19 @@ class Source(ABC):
         ``timeout``: seconds after which the loop ends when nothing comes; None: never, 0: when it has all
         that there is.  The relations are made where they are not there.
 
-        Raises SourceError for what can't be read, or is not what was read before, RejectedRowError, and what
-        commits raise; the workspace is as the last commit left it then, and the next pull goes on behind.
+        Raises SourceError for what can't be read, or is not what was read before, SourceAwayError for what
+        does not answer, RejectedRowError, and what commits raise; the workspace is as the last commit left it
+        then, and the next pull goes on behind.
         """
         cursor = Cursor(workspace, self.name)
+        self.places = cursor.places
         self._make_aside(workspace)
         patience = Patience(timeout, lambda: self._is_stopped)
         with closing(self._batches(workspace, cursor, patience)) as batches:
             for batch in batches:
                 reached("source: rows read, not committed")
                 transaction = self._committed(workspace, cursor, batch)
+                self.places = cursor.places
                 reached("source: committed, not acknowledged")
                 batch.acknowledge()
                 reached("source: acknowledged")
@@ -117,6 +124,13 @@ class Source(ABC):
     def stop(self) -> None:
         """End the loops over `pull` behind a commit, those of later ones too; also from another thread."""
         self._is_stopped = True
+
+    def backlog(self) -> int | None:
+        """How much there was upstream, when it was last heard of, that is not in; also for other threads.
+
+        None where nothing was heard in this pull, or none is under way, or a source does not know.
+        """
+        return None
 
     @abstractmethod
     def _batches(self, workspace: Workspace, cursor: Cursor, patience: Patience) -> Generator[Batch]:
@@ -136,7 +150,7 @@ class Source(ABC):
                     _stage(workspace, transaction, relation, rows)
                 if batch.rejected:
                     aside = [tuple(vars(row).values()) for row in batch.rejected]
-                    transaction.insert(self._aside, aside)
+                    transaction.insert(self.aside, aside)
                 cursor.stage(transaction, batch.places)
         except LftjError as error:
             error.add_note(
@@ -152,19 +166,20 @@ class Source(ABC):
         return RejectedRowError(
             f"source {self.name!r}: row {first.row} at {first.position} of {first.part!r} can't be taken"
             f"{more}: {first.reason}: {first.text[:200]!r}; nothing of its batch was: mend it there, or pass"
-            f' over such rows with on_error="set aside", which keeps them in the relation {self._aside!r}',
+            f' over such rows with on_error="set aside", which keeps them in the relation {self.aside!r}',
             first.part,
             first.position,
             first.row,
         )
 
     @property
-    def _aside(self) -> str:
+    def aside(self) -> str:
+        """The relation of rows that were set aside."""
         return f"{self.name}_aside"
 
     def _make_aside(self, workspace: Workspace) -> None:
-        if self.on_error == "set aside" and self._aside not in workspace:
-            workspace.load(self._aside, _ASIDE.empty_table())
+        if self.on_error == "set aside" and self.aside not in workspace:
+            workspace.load(self.aside, _ASIDE.empty_table())
 
 
 def make_relation(

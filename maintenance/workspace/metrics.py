@@ -8,7 +8,7 @@ Cost: a look at every structure, none at its content.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +18,9 @@ from lftj.values.shown_text import counted
 from maintenance.workspace.history import Span
 from maintenance.workspace.history_picture import bytes_text, history_picture, seconds_text
 from maintenance.workspace.published import Published
+
+Samples = Mapping[tuple[str, ...], float]
+"""Numbers by the values of labels."""
 
 
 @dataclass(frozen=True)
@@ -125,23 +128,40 @@ class WorkspaceStats:
             # EOF
             <BLANKLINE>
         """
-        lines = []
+        return "\n".join([*self.openmetrics_lines(), "# EOF", ""])
+
+    def openmetrics_lines(self) -> list[str]:
+        """Those of `openmetrics`, without the last, so that others can follow."""
+        lines: list[str] = []
         for name, (kind, label, text) in _METRICS.items():
             value = getattr(self, name)
-            if value is None:
-                continue
-            metric = f"lftj_{name}"
-            lines.append(f"# TYPE {metric} {kind}")
-            unit = name.rpartition("_")[2]
-            if unit in ("bytes", "seconds"):
-                lines.append(f"# UNIT {metric} {unit}")
-            lines.append(f"# HELP {metric} {text}")
-            sample = f"{metric}_total" if kind == "counter" else metric
-            if label:
-                lines += [f'{sample}{{{label}="{_escaped(each)}"}} {n}' for each, n in value.items()]
-            else:
-                lines.append(f"{sample} {value}")
-        return "\n".join([*lines, "# EOF", ""])
+            if value is not None:
+                samples: Samples = {(each,): n for each, n in value.items()} if label else {(): value}
+                lines += metric_lines(f"lftj_{name}", kind, text, (label,) if label else (), samples)
+        return lines
+
+
+def metric_lines(
+    metric: str,
+    kind: str,
+    text: str,
+    labels: Sequence[str],
+    samples: Samples,
+) -> list[str]:
+    """One metric in OpenMetrics: its type, its unit if its name ends so, what it is, and its samples.
+
+    ``samples``: by the values of the labels.
+    """
+    lines = [f"# TYPE {metric} {kind}"]
+    unit = metric.rpartition("_")[2]
+    if unit in ("bytes", "seconds"):
+        lines.append(f"# UNIT {metric} {unit}")
+    lines.append(f"# HELP {metric} {text}")
+    sample = f"{metric}_total" if kind == "counter" else metric
+    for values, number in samples.items():
+        pairs = [f'{label}="{_escaped(each)}"' for label, each in zip(labels, values, strict=True)]
+        lines.append(f"{sample}{{{','.join(pairs)}}} {number}" if pairs else f"{sample} {number}")
+    return lines
 
 
 _METRICS = {

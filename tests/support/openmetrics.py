@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-SAMPLE = re.compile(r'(\w+)(?:\{(\w+)="((?:[^"\\\n]|\\[\\n"])*)"\})? (\S+)')
+_LABEL = r'\w+="((?:[^"\\\n]|\\[\\n"])*)"'
+_LABELS = re.compile(_LABEL)
+SAMPLE = re.compile(rf"(\w+)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (\S+)")
 
 
 def openmetrics_samples(text: str) -> dict[tuple[str, str], float]:
-    """The samples of a text, by name and label."""
+    """The samples of a text, by name and label, or labels with commas between."""
     lines = text.split("\n")
     assert lines[-2:] == ["# EOF", ""]
     samples: dict[tuple[str, str], float] = {}
@@ -27,7 +29,7 @@ def openmetrics_samples(text: str) -> dict[tuple[str, str], float]:
         match = SAMPLE.fullmatch(line)
         assert match is not None, line
         assert match[1] == (f"{last}_total" if kinds[last] == "counter" else last)
-        key = match[1], match[3] or ""
+        key = match[1], ",".join(_LABELS.findall(match[2] or ""))
         assert key not in samples
-        samples[key] = float(match[4])
+        samples[key] = float(match[5])
     return samples
