@@ -19,6 +19,8 @@ from maintenance.sources.source import columns_of
 def checked_rows(schema: Schema, rows: Rows) -> pa.Table:
     """The rows that a relation takes, as a table with a column ``op``; the others become faults of ``rows``.
 
+    ``rows.numbers`` are those of the table's rows then.
+
     Refused are words that are no operation, an update where there is no key, and NULL in a column that holds
     none.  A row that says no operation replaces that of its key, or comes where there is no key.
     """
@@ -38,7 +40,8 @@ def checked_rows(schema: Schema, rows: Rows) -> pa.Table:
                 missing &= ~by_key
             _refuse(rows, wrong, missing, partial(_missing, column.name))
     if wrong.any():
-        rows = rows.taken(np.flatnonzero(~np.isin(numbers, numbers[wrong])))
+        kept = rows.taken(np.flatnonzero(~np.isin(numbers, numbers[wrong])))
+        rows.columns, rows.ops, rows.numbers = kept.columns, kept.ops, kept.numbers
         ops = pc.fill_null(rows.ops, "U" if schema.key else "I")
     names = columns_of(schema).names
     return pa.Table.from_arrays([*rows.columns, ops], [*names, op_label(schema)])

@@ -23,12 +23,19 @@ Found = tuple[Rows, int, Callable[[int], str]]
 """Rows, the byte behind them, and what gives the text of a row by its number."""
 
 
+class Most(NamedTuple):
+    """What is read at once of a file of lines: bytes, but for a line that is longer, and lines; None: any."""
+
+    n_bytes: int
+    lines: int | None = None
+
+
 class Format(NamedTuple):
     """``grows``: whether lines may come to a file; ``read``: takes a path, the byte from which on, the
-    columns that are wanted, and how many bytes at most; None where there is no whole line."""
+    columns that are wanted, and how much at most; None where there is no whole line."""
 
     grows: bool
-    read: Callable[[Path, int, pa.Schema, int], Found | None]
+    read: Callable[[Path, int, pa.Schema, Most], Found | None]
 
 
 def format_of(path: Path, delimiter: str) -> Format:
@@ -43,24 +50,44 @@ def format_of(path: Path, delimiter: str) -> Format:
     raise SourceError(f"{path} is none of .parquet, .csv, .jsonl, .ndjson and .json: keep others elsewhere")
 
 
-def _lines(path: Path, start: int, most: int, may_end: Callable[[bytes], bool] = lambda text: True) -> bytes:
-    """Whole lines from a byte on; ``may_end``: whether such lines may be cut off from what follows."""
+def _lines(path: Path, start: int, most: Most, has_quotes: bool = False) -> bytes:
+    """Whole lines from a byte on; ``has_quotes``: no line ends within them."""
+
+    def may_end(text: bytes) -> bool:
+        return not has_quotes or text.count(b'"') % 2 == 0
+
     with path.open("rb") as file:
         file.seek(start)
-        text = file.read(most)
+        text = file.read(most.n_bytes)
         while True:
             end = text.rfind(b"\n") + 1
             while end and not may_end(text[:end]):
                 end = text.rfind(b"\n", 0, end - 1) + 1
             if end:
-                return text[:end]
-            more = file.read(most)
+                return _first(text[:end], most.lines, has_quotes)
+            more = file.read(most.n_bytes)
             if not more:
                 return b""
             text += more
 
 
-def _read_json(path: Path, start: int, columns: pa.Schema, most: int) -> Found | None:
+def _first(text: bytes, most: int | None, has_quotes: bool) -> bytes:
+    """The first lines of several.
+
+    >>> _first(b'1,"a\\nb"\\n2,c\\n3,d\\n', 2, True)
+    b'1,"a\\nb"\\n2,c\\n'
+    """
+    if most is None or text.count(b"\n") <= most:
+        return text
+    data = np.frombuffer(text, np.uint8)
+    is_end = data == ord("\n")
+    if has_quotes:
+        is_end &= np.cumsum(data == ord('"')) % 2 == 0
+    ends = np.flatnonzero(is_end)
+    return text[: ends[min(most, len(ends)) - 1] + 1]
+
+
+def _read_json(path: Path, start: int, columns: pa.Schema, most: Most) -> Found | None:
     lines = _lines(path, start, most)
     if not lines:
         return None
@@ -72,11 +99,11 @@ def _read_json(path: Path, start: int, columns: pa.Schema, most: int) -> Found |
     )
 
 
-def _read_csv(delimiter: str, path: Path, start: int, columns: pa.Schema, most: int) -> Found | None:
+def _read_csv(delimiter: str, path: Path, start: int, columns: pa.Schema, most: Most) -> Found | None:
     """Lines of values; the first line of the file has the names."""
     from pyarrow import csv
 
-    header = _lines(path, 0, 1 << 16)
+    header = _lines(path, 0, Most(1 << 16))
     header = header[: header.find(b"\n") + 1]
     if not header:
         return None
@@ -84,7 +111,7 @@ def _read_csv(delimiter: str, path: Path, start: int, columns: pa.Schema, most: 
     names = csv.read_csv(io.BytesIO(header), parse_options=parse).column_names
     _refuse_columns(path, names, columns)
     start = max(start, len(header))
-    lines = _lines(path, start, most, lambda text: text.count(b'"') % 2 == 0)
+    lines = _lines(path, start, most, has_quotes=True)
     if not lines:
         return None
     faults: dict[int, str] = {}
@@ -127,7 +154,7 @@ def _read_csv(delimiter: str, path: Path, start: int, columns: pa.Schema, most: 
     return found, start + len(lines), text_of
 
 
-def _read_parquet(path: Path, start: int, columns: pa.Schema, most: int) -> Found | None:
+def _read_parquet(path: Path, start: int, columns: pa.Schema, most: Most) -> Found | None:
     """All of the file: it is whole when it is there."""
     from pyarrow import parquet
 

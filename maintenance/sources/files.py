@@ -32,7 +32,7 @@ from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
 from maintenance.sources.checked_rows import checked_rows
 from maintenance.sources.cursor import Cursor, Place
-from maintenance.sources.file_rows import Format, format_of
+from maintenance.sources.file_rows import Format, Most, format_of
 from maintenance.sources.json_rows import OP
 from maintenance.sources.patience import Patience
 from maintenance.sources.source import Batch, OnError, Rejected, Source, columns_of, make_relation
@@ -40,6 +40,9 @@ from maintenance.workspace.workspace import Workspace
 
 _BLOCK = 8 << 20
 """Bytes of lines that are one commit, at most, but for a line that is longer."""
+
+_FEWEST, _EACH = 1 << 16, 1 << 8
+"""Bytes that are read where rows are limited: these, or so many for each row."""
 
 _MARKED = 4096
 """So many bytes tell a file from another."""
@@ -55,6 +58,7 @@ def files(
     nulls: Nulls = "refuse",
     delimiter: str = ",",
     on_error: OnError = "stop",
+    batch_rows: int | None = None,
     name: str | None = None,
 ) -> FilesSource:
     """The files of a folder, and of those in it, as changes of a relation.
@@ -68,13 +72,15 @@ def files(
         pattern: Of the names of files.
         delimiter: Between the values of CSV.
         on_error: Of rows that can't be taken (`maintenance.sources.source.Source`).
+        batch_rows: So many lines are one commit at most; by default as many as have 8 MiB.  A Parquet file is
+            one.
         name: Of the cursor; by default the relation's.
 
     Rows have the relation's columns, and perhaps ``op``, what happens to each; what else there is is left
     aside.
     """
     path = Path(folder).absolute()
-    return FilesSource(path, relation, pattern, schema, key, nulls, delimiter, on_error, name)
+    return FilesSource(path, relation, pattern, schema, key, nulls, delimiter, on_error, batch_rows, name)
 
 
 class _File(NamedTuple):
@@ -100,6 +106,7 @@ class FilesSource(Source):
         nulls: Nulls,
         delimiter: str,
         on_error: OnError,
+        batch_rows: int | None,
         name: str | None,
     ) -> None:
         self.relation = nearest_usable(folder.name) if relation is None else relation
@@ -107,6 +114,10 @@ class FilesSource(Source):
         self.folder = folder
         self._pattern, self._schema, self._key, self._nulls = pattern, schema, key, nulls
         self._delimiter = delimiter
+        if batch_rows is None:
+            self._most = Most(_BLOCK)
+        else:
+            self._most = Most(min(_BLOCK, max(_FEWEST, _EACH * batch_rows)), batch_rows)
         self._backlog: int | None = None
 
     def __repr__(self) -> str:
@@ -202,19 +213,21 @@ class FilesSource(Source):
         start = 0 if place is None else place.position
         columns = columns_of(schema)
         try:
-            found = file.format.read(file.path, start, columns, _BLOCK)
+            found = file.format.read(file.path, start, columns, self._most)
         except (SourceError, pa.ArrowException, ValueError) as error:
             raise SourceError(f"source {self.name!r}: {file.path}: {error}") from None
         if found is None:
             return None
         rows, end, text_of = found
         table = checked_rows(schema, rows)
-        rejected = [
-            Rejected(file.part, start, number, reason, text_of(number))
-            for number, reason in sorted(rows.faults.items())
-        ]
+
+        def origin(relation: str, number: int, reason: str) -> Rejected:
+            return Rejected(file.part, start, number, reason, text_of(number))
+
+        rejected = [origin(self.relation, *fault) for fault in sorted(rows.faults.items())]
         places = {file.part: Place(end, _mark(file.path, end))}
-        return Batch({self.relation: table} if table.num_rows else {}, places, rejected)
+        changes = {self.relation: table} if table.num_rows else {}
+        return Batch(changes, places, rejected, numbers={self.relation: rows.numbers}, origin=origin)
 
 
 def _taken(cursor: Cursor, file: _File) -> int:

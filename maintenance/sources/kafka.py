@@ -173,11 +173,20 @@ class KafkaSource(Source):
             messages = [message for message in messages if message.value() is not None]
         rows = self._rows(schema, messages)
         table = checked_rows(schema, rows)
-        rejected = [
-            _rejected(messages[number], reading, reason) for number, reason in sorted(rows.faults.items())
-        ]
+
+        def origin(relation: str, number: int, reason: str) -> Rejected:
+            return _rejected(messages[number], reading, reason)
+
+        rejected = [origin(self.relation, *fault) for fault in sorted(rows.faults.items())]
         changes = {self.relation: table} if table.num_rows else {}
-        return Batch(changes, places, rejected, acknowledge=lambda: reading.commit(places))
+        return Batch(
+            changes,
+            places,
+            rejected,
+            acknowledge=lambda: reading.commit(places),
+            numbers={self.relation: rows.numbers},
+            origin=origin,
+        )
 
     def _rows(self, schema: Schema, messages: Sequence[Message]) -> Rows:
         columns, values = columns_of(schema), [message.value() for message in messages]

@@ -31,7 +31,7 @@ from lftj.values.names import nearest_usable
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.patience import Patience
 from maintenance.sources.pgoutput import Changes
-from maintenance.sources.postgres_rows import rows_of, snapshot_rows
+from maintenance.sources.postgres_rows import TableRows, rows_of, snapshot_rows
 from maintenance.sources.postgres_slot import IDLE_BYTES, Slot, Stream, closing_connections, lsn_text
 from maintenance.sources.postgres_tables import Table, published_tables
 from maintenance.sources.source import BATCH_ROWS, Batch, OnError, Rejected, Source, make_relation
@@ -234,14 +234,20 @@ class PostgresSource(Source):
         reached: int,
     ) -> Batch:
         found, rejected = Changes(messages), list[Rejected]()
-        changes = {}
+        tables: dict[str, TableRows] = {}
         for oid in found.oids if messages else ():
             table = by_oid[oid]
             rows = rows_of(workspace, table, found, self.slot, rejected)
-            if rows.num_rows:
-                changes[table.relation] = rows
-        places = {self.slot: Place(reached, mark)}
-        return Batch(changes, places, rejected, acknowledge=lambda: stream.acknowledge(reached))
+            if rows.changes.num_rows:
+                tables[table.relation] = rows
+        return Batch(
+            {relation: rows.changes for relation, rows in tables.items()},
+            {self.slot: Place(reached, mark)},
+            rejected,
+            acknowledge=lambda: stream.acknowledge(reached),
+            numbers={relation: rows.numbers for relation, rows in tables.items()},
+            origin=lambda relation, number, reason: tables[relation].origin(number, reason),
+        )
 
 
 def _shown(schema: pa.Schema) -> str:

@@ -10,8 +10,8 @@ Cost: a cast of each column; for values that were not sent one look-up of their 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +34,17 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]
 
 
+class TableRows(NamedTuple):
+    """Of a table: its changes, int64 (n,) of which message each is, and what a refused message is."""
+
+    changes: pa.Table
+    numbers: np.ndarray
+    origin: Callable[[int, str], Rejected]
+
+
 def rows_of(
     workspace: Workspace, table: Table, changes: Changes, part: str, rejected: list[Rejected]
-) -> pa.Table:
+) -> TableRows:
     """The changes of a table, with a last column ``op``, or of one without a key ``weight``.
 
     Rows that can't be taken are added to ``rejected``.
@@ -56,12 +64,18 @@ def rows_of(
         last = pa.array(np.where(tuples.sides == NEW, 1, -1))
         names = [*table.schema.names, weight_label(schema)]
     found = pa.Table.from_arrays([*values, last], names)
+
+    def origin(message: int, reason: str, row: int | None = None) -> Rejected:
+        row = int(np.flatnonzero(tuples.messages == message)[-1]) if row is None else row
+        said = f"table {table.label}, {reason}"
+        return Rejected(part, changes.place(message), 0, said, _shown(texts, row))
+
     if not faults:
-        return found
+        return TableRows(found, tuples.messages, origin)
     for row, reason in sorted(faults.items()):
-        place = changes.place(int(tuples.messages[row]))
-        rejected.append(Rejected(part, place, 0, f"table {table.label}, {reason}", _shown(texts, row)))
-    return found.filter(_without(faults, len(tuples.sides)))
+        rejected.append(origin(int(tuples.messages[row]), reason, row))
+    kept = _without(faults, len(tuples.sides))
+    return TableRows(found.filter(kept), tuples.messages[kept.to_numpy(zero_copy_only=False)], origin)
 
 
 def snapshot_rows(

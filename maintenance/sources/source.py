@@ -9,9 +9,10 @@ Invariants
 2. The upstream is told that it may forget something when that is committed, never before.
 3. What the upstream did in one transaction is in one commit; a commit may have several of them.
 4. A row that can't be taken is not passed over in silence: the pull stops before its batch, or the row is set
-   aside in a relation, in the commit that has the others.
+   aside in a relation, in the commit that has the others.  That a rule or a key refuses it is found by trying
+   (:mod:`maintenance.sources.refused_rows`).
 
-Cost: beside decoding, one transaction for a batch.
+Cost: beside decoding, one transaction for a batch, where none of it is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 
 from lftj.errors import LftjError, RejectedRowError
@@ -30,6 +33,7 @@ from lftj.values.schema import Schema
 from maintenance.changes.labels import op_label, weight_label
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.patience import Patience
+from maintenance.sources.refused_rows import Numbers, Unit, is_of_rows, of_units, refused_units
 from maintenance.store.fault_points import reached
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
@@ -67,7 +71,10 @@ class Batch:
 
     ``changes``: by relation its columns, and ``op`` or ``weight``, or neither where rows come alone.
     ``places``: where the cursor is then.  ``begins``: whether the rows are all that the relations have.
-    ``acknowledge``: tells the upstream that it need not keep what is in it.
+    ``acknowledge``: tells the upstream that it need not keep what is in it.  ``numbers``: by relation int64
+    (rows,), of each row the number of the message or line that it came with: those of one are taken together,
+    or none is; by default each by itself.  ``origin``: what such a one is by relation, number and what is
+    wrong; by default the row at the batch's first place.
     """
 
     changes: Mapping[str, pa.Table]
@@ -75,6 +82,23 @@ class Batch:
     rejected: Sequence[Rejected] = field(default_factory=list)
     begins: bool = False
     acknowledge: Callable[[], object] = lambda: None
+    numbers: Numbers | None = None
+    origin: Callable[[str, int, str], Rejected] | None = None
+
+    def numbered(self) -> Numbers:
+        """``numbers``, or the default."""
+        if self.numbers is not None:
+            return self.numbers
+        return {name: np.arange(rows.num_rows) for name, rows in self.changes.items()}
+
+    def rejected_as(self, unit: Unit, reason: str) -> Rejected:
+        """What can't be taken for a reason."""
+        relation, number = unit
+        if self.origin is not None:
+            return self.origin(relation, number, reason)
+        part, place = next(iter(self.places.items()), ("", None))
+        text = str(self.changes[relation].slice(number, 1).to_pylist()[0])
+        return Rejected(part, 0 if place is None else place.position, number, reason, text)
 
 
 class Source(ABC):
@@ -143,15 +167,14 @@ class Source(ABC):
         if batch.rejected and self.on_error == "stop":
             raise self._refused(batch.rejected)
         try:
-            with workspace.transaction() as transaction:
-                for relation, rows in batch.changes.items():
-                    if batch.begins:
-                        transaction.erase(relation, workspace[relation].to_arrow())
-                    _stage(workspace, transaction, relation, rows)
-                if batch.rejected:
-                    aside = [tuple(vars(row).values()) for row in batch.rejected]
-                    transaction.insert(self.aside, aside)
-                cursor.stage(transaction, batch.places)
+            try:
+                transaction = self._commit(workspace, cursor, batch, batch.changes, batch.rejected)
+            except LftjError as error:
+                if not is_of_rows(error):
+                    raise
+                transaction = self._commit(workspace, cursor, batch, *self._without_refused(workspace, batch))
+        except RejectedRowError:
+            raise
         except LftjError as error:
             error.add_note(
                 f"source {self.name!r}, in what leads to {_shown(batch.places)}; nothing was changed"
@@ -159,6 +182,46 @@ class Source(ABC):
             raise
         cursor.moved(batch.places)
         return transaction
+
+    def _commit(
+        self,
+        workspace: Workspace,
+        cursor: Cursor,
+        batch: Batch,
+        changes: Mapping[str, pa.Table],
+        rejected: Sequence[Rejected],
+    ) -> Transaction:
+        with workspace.transaction() as transaction:
+            _stage_all(workspace, transaction, changes, batch.begins)
+            if rejected:
+                transaction.insert(self.aside, [tuple(vars(row).values()) for row in rejected])
+            cursor.stage(transaction, batch.places)
+        return transaction
+
+    def _without_refused(
+        self, workspace: Workspace, batch: Batch
+    ) -> tuple[Mapping[str, pa.Table], Sequence[Rejected]]:
+        """The changes without the rows for which they are refused, and all that is to be set aside.
+
+        Raises RejectedRowError where the first of them is to stop the pull.
+        """
+        numbers, refused = batch.numbered(), list[Unit]()
+        rejected = list(batch.rejected)
+        attempt = partial(_refusal, workspace, batch.begins)
+        for unit, error in refused_units(batch.changes, numbers, attempt):
+            row = batch.rejected_as(unit, str(error))
+            if self.on_error == "stop":
+                raise self._refused([row]) from error
+            refused.append(unit)
+            rejected.append(row)
+        left_out = set(refused)
+        kept = [
+            (name, int(number))
+            for name in batch.changes
+            for number in np.unique(numbers[name])
+            if (name, int(number)) not in left_out
+        ]
+        return of_units(batch.changes, numbers, kept), rejected
 
     def _refused(self, rejected: Sequence[Rejected]) -> RejectedRowError:
         first, others = rejected[0], len(rejected) - 1
@@ -193,6 +256,35 @@ def make_relation(
 def columns_of(schema: Schema) -> pa.Schema:
     """The columns that rows of a relation have."""
     return pa.schema([pa.field(column.name, column.type.arrow) for column in schema.shown.columns])
+
+
+class _Tried(Exception):
+    """A commit that is not to be has come so far that nothing refuses it."""
+
+
+def _refusal(workspace: Workspace, begins: bool, changes: Mapping[str, pa.Table]) -> LftjError | None:
+    """Why a commit of changes would be refused, or None; nothing is changed."""
+
+    def no_further(*prepared: object) -> None:
+        raise _Tried
+
+    try:
+        with workspace.transaction(prepare=no_further) as transaction:
+            _stage_all(workspace, transaction, changes, begins)
+    except _Tried:
+        return None
+    except LftjError as error:
+        return error
+    return None  # it comes to nothing
+
+
+def _stage_all(
+    workspace: Workspace, transaction: Transaction, changes: Mapping[str, pa.Table], begins: bool
+) -> None:
+    for relation, rows in changes.items():
+        if begins:
+            transaction.erase(relation, workspace[relation].to_arrow())
+        _stage(workspace, transaction, relation, rows)
 
 
 def _stage(workspace: Workspace, transaction: Transaction, relation: str, rows: pa.Table) -> None:

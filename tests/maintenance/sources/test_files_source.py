@@ -12,7 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from lftj.errors import ChangeError, ConflictError, RejectedRowError, SourceError, UnusableNameError
+from lftj.errors import (
+    ChangeError,
+    ConflictError,
+    KeyConflictError,
+    RejectedRowError,
+    SourceError,
+    UnusableNameError,
+)
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.files import FilesSource, files
@@ -239,11 +246,68 @@ def test_what_a_commit_refuses_moves_no_cursor(folder: Path) -> None:
     (folder / "a.csv").write_text("id,n,op\n2,5,I\n")
     assert pulled(workspace, made) == 1
     (folder / "a.csv").write_text("id,n,op\n2,5,I\n3,4,U\n2,6,I\n")
-    with pytest.raises(Exception, match="two rows of key id=2") as raised:
+    with pytest.raises(RejectedRowError, match="two rows of key id=2") as raised:
         pulled(workspace, made)
-    assert raised.value.__notes__ == ["source 'items', in what leads to a.csv 26; nothing was changed"]
+    assert "row 1 at 14 of 'a.csv'" in str(raised.value) and "'2,6,I'" in str(raised.value)
+    assert 'on_error="set aside"' in str(raised.value)
+    assert (raised.value.part, raised.value.position, raised.value.row) == ("a.csv", 14, 1)
+    assert isinstance(raised.value.__cause__, KeyConflictError)
     assert set(workspace["items"]) == {(1, 1), (2, 5)}
     assert Cursor(workspace, "items").places["a.csv"].position == 14
+
+
+def test_what_rules_refuse_is_set_aside_and_the_rest_goes_in(folder: Path) -> None:
+    chosen = random.Random(5)
+    workspace = Workspace()
+    workspace.load("items", {"id": [1], "n": [1]}, key=["id"])
+    workspace.install("by(i, d) <- items(i, n), d = 10 / n.")
+    bad = set(chosen.sample(range(2, 300), 9))
+    (folder / "a.jsonl").write_text(
+        "".join(f'{{"id": {n}, "n": {int(n not in bad)}}}\n' for n in range(2, 300))
+    )
+    (folder / "b.csv").write_text("id,n,op\n1,0,U\n1,7,U\nx,1,U\n500,1,U\n")
+    made = files(folder, on_error="set aside")
+    assert [tx.stats.inserted["items_aside"] for tx in made.pull(workspace, timeout=0)] == [9, 1]
+    assert set(workspace["items"]) == {(n, 1) for n in range(2, 300) if n not in bad} | {(1, 7), (500, 1)}
+    aside = workspace["items_aside"].to_arrow().to_pylist()
+    assert {(row["part"], row["row"]) for row in aside} == {
+        *(("a.jsonl", n - 2) for n in bad),
+        ("b.csv", 2),  # of row 0 nothing is left behind row 1
+    }
+    for row in aside:
+        if row["part"] == "a.jsonl":
+            assert json.loads(row["text"])["id"] == row["row"] + 2 and "by zero" in row["reason"]
+    workspace.verify()
+
+
+def test_an_error_that_no_row_is_at_fault_for_is_told_as_it_is(folder: Path) -> None:
+    workspace, made = Workspace(), source(folder, on_error="set aside")
+    (folder / "a.jsonl").write_text('{"id": 1, "name": "x", "price": 2}\n')
+    pulled(workspace, made)
+    (folder / "b.jsonl").write_text('{"id": 2, "name": "x", "price": 2}\n')
+    pulling = made.pull(workspace, timeout=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cursor, "stage", lambda *places: (_ for _ in ()).throw(ConflictError("moved")))
+        with pytest.raises(ConflictError, match="moved") as raised:
+            next(pulling)
+    assert raised.value.__notes__ == ["source 'items', in what leads to b.jsonl 35; nothing was changed"]
+    assert workspace["items_aside"].count == 0
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_batches_have_as_many_lines_as_are_said(folder: Path, most: int) -> None:
+    workspace = Workspace()
+    names = [f'"n\n{n}"' if n % 3 == 0 else f"n{n}" for n in range(10)]
+    (folder / "a.csv").write_text(
+        "id,name,price\n" + "".join(f"{n},{name},1\n" for n, name in enumerate(names))
+    )
+    (folder / "b.jsonl").write_text(
+        "".join(f'{{"id": {n}, "name": "x", "price": 1}}\n' for n in range(10, 17))
+    )
+    rows = [tx.stats.inserted["items"] for tx in source(folder, batch_rows=most).pull(workspace, timeout=0)]
+    expected = {1: [1] * 17, 3: [3, 3, 3, 1, 3, 3, 1], 1000: [10, 7]}
+    assert rows == expected[most]
+    assert {row[1] for row in workspace["items"]} == {name.strip('"') for name in names} | {"x"}
 
 
 def test_two_who_read_one_source_do_not_take_it_twice(folder: Path) -> None:

@@ -165,6 +165,23 @@ def test_messages_that_can_not_be_taken_stop_or_are_set_aside(cluster: Cluster, 
     assert pulled(workspace, made) == 0
 
 
+def test_a_message_that_a_rule_refuses_is_named_or_set_aside(cluster: Cluster, topic: str) -> None:
+    workspace, made = Workspace(), source(cluster, topic)
+    for number in range(20):
+        cluster.send(topic, {"id": number, "item": "x" * (number % 7), "price": 1})
+    cluster.flush()
+    workspace.load("item", SCHEMA.empty_table(), key=["id"])
+    workspace.install("by(i, d) <- item(i, _, p), d = 10 / (i - 11).")
+    with pytest.raises(RejectedRowError, match=rf"row 0 at 11 of '{topic}/0' can't be taken: .*zero"):
+        pulled(workspace, made)
+    assert workspace["item"].count == 0
+    assert pulled(workspace, source(cluster, topic, on_error="set aside")) == 1
+    assert {row[0] for row in workspace["item"]} == {*range(20)} - {11}
+    (aside,) = workspace["item_aside"].to_arrow().to_pylist()
+    assert aside["position"] == 11 and json.loads(aside["text"])["id"] == 11
+    workspace.verify()
+
+
 def test_a_partition_that_comes_later_is_read_from_its_beginning(
     cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -320,6 +320,25 @@ def test_values_that_can_not_be_taken_stop_or_are_set_aside(upstream: Upstream) 
     is_equal(workspace, upstream)
 
 
+def test_what_a_rule_refuses_is_left_out_of_its_transaction(upstream: Upstream) -> None:
+    workspace, made = Workspace(), source(upstream)
+    pulled(workspace, made)
+    workspace.install("by(i, d) <- item(i, _, _, _), d = 10 / (i - 6).")
+    upstream.run("INSERT INTO item VALUES (5, 'a', 1, NULL), (6, 'b', 1, NULL); UPDATE item SET name = 'z'")
+    with pytest.raises(RejectedRowError, match=r"(?s)table public.item, .*zero.*'6, b") as raised:
+        pulled(workspace, made)
+    assert 5 not in {row[0] for row in workspace["item"]}
+    patient = source(upstream, on_error="set aside")
+    assert pulled(workspace, patient) >= 1
+    assert {row[0] for row in workspace["item"]} == {1, 2, 5}
+    aside = workspace["p_aside"].to_arrow().sort_by("position").to_pylist()
+    assert [row["text"].split(", ")[:2] for row in aside] == [["6", "b"], ["6", "z"]]
+    assert aside[0]["position"] == raised.value.position
+    upstream.run("DELETE FROM item WHERE id = 6")
+    assert pulled(workspace, patient) >= 1
+    is_equal(workspace, upstream)
+
+
 REFUSED = {
     "TRUNCATE note": "table public.note was truncated",
     "ALTER TABLE item ADD extra int; INSERT INTO item VALUES (50, 'n')": "item .*has a new column 'extra'",
