@@ -230,7 +230,10 @@ class VerificationError(LftjError):
 
 
 class LimitError(LftjError):
-    """The input is too large for the call (``Database.trace`` on large data, for example)."""
+    """The input is too large for the call (``Database.trace`` on large data, for example).
+
+    Or an answer takes longer, or finds more, than whoever serves it allows.
+    """
 
 
 class OutOfMemoryError(LftjError, MemoryError):

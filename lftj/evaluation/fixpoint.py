@@ -31,6 +31,7 @@ from lftj.evaluation.growing_relation import GrowingRelation, GrowingTuples, Gro
 from lftj.evaluation.recursive_body import RecursiveBody
 from lftj.evaluation.request import Request
 from lftj.language.body import Body, CheckedHead, CheckedProgram, CheckedRule
+from lftj.process import allowance
 from lftj.storage.catalog import Catalog
 from lftj.storage.relation import Relation
 from lftj.storage.tuple_set import TupleSet
@@ -132,6 +133,7 @@ class Fixpoint:
             now = time.perf_counter()
             self.rounds.append(RoundReport(n_new, n_found, now - started))
             self._tell_progress()
+            allowance.spend()
             if len(self.rounds) > self._max_rounds:
                 assert last is not None
                 rule, name, codes = last

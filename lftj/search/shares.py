@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from indices.keys import KEY_MAX, KEY_MIN
-from lftj.process import debug
+from lftj.process import allowance, debug
 from lftj.storage.trie import Trie
 
 Share = tuple[int, int]
@@ -99,6 +99,7 @@ def each_share(
     others = min(threads, len(shares)) - 1
     own = take_shares()
     for result in own:
+        allowance.spend()
         if result is not None:
             yield result
         if others and (result is None or debug.enabled):
@@ -131,7 +132,12 @@ def _together(
     def of_others(wait: bool) -> Iterator[Result]:
         nonlocal searching
         while searching and (wait or not found.empty()):
-            if (result := found.get()) is None:
+            try:
+                result = found.get(timeout=allowance.LOOK_AGAIN if allowance.is_limited() else None)
+            except queue.Empty:
+                allowance.spend()
+                continue
+            if result is None:
                 searching -= 1
             else:
                 yield result
@@ -140,6 +146,7 @@ def _together(
         helping = [pool.submit(search) for _ in range(n_others)]
         try:
             for result in own:
+                allowance.spend()
                 if result is not None:
                     yield result
                 yield from of_others(wait=False)

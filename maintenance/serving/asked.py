@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from lftj.errors import ServiceError
 
 MOST_BYTES = 1 << 20
 """Of a request: a rule or a SELECT is shorter."""
+
+
+MOST = (1 << 63) - 1
+"""Of a number."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,17 @@ def _object(asked: bytes) -> dict[str, Any]:
     if len(asked) > MOST_BYTES:
         raise ServiceError(f"a request has {MOST_BYTES:,} bytes at most, this one {len(asked):,}")
     try:
-        given = json.loads(asked)
+        given = json.loads(asked, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ServiceError(f"a request is a JSON object: {error}") from None
     if not isinstance(given, dict):
         raise ServiceError(f"a request is a JSON object, not a {type(given).__name__}")
     return given
+
+
+def _no_number(word: str) -> NoReturn:
+    """For NaN and Infinity, which Python takes beside JSON."""
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def _made(kind: type[One], given: Mapping[str, Any]) -> One:
@@ -124,6 +133,8 @@ def _made(kind: type[One], given: Mapping[str, Any]) -> One:
         allowed = [one for part in known[name].split(" | ") for one in _TYPES[part]]
         if not isinstance(value, tuple(allowed)) or isinstance(value, bool):
             raise ServiceError(f'"{name}" is a {type(value).__name__}; it is to be {known[name]}')
+        if isinstance(value, int | float) and not 0 <= value <= MOST:
+            raise ServiceError(f'"{name}" is {value:.3g}; it can be 0 to {MOST:,}')
         if known[name].startswith("list[str]") and not _are_strings(value):
             raise ServiceError(f'"{name}" is to be a list of strings')
     try:

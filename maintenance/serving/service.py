@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from lftj.errors import LftjError, ServiceError
+from lftj.process.allowance import allowed
 from maintenance.serving.access import Access, AccessFactory, Tokens, refuse_open_door, refuse_reader
 from maintenance.serving.asked import Answer, Follow, Put, Query, Reading, Rows, Since, put, reading
 from maintenance.workspace.workspace import Snapshot, Workspace
@@ -49,11 +50,14 @@ class Limits:
     """Of one call, so that it takes no more than its share.
 
     ``calls``: at once; more are refused as unavailable.  Whoever follows waits without being one of them, and
-    ``followers`` may.  ``rows``: of an answer; ``batch_rows``, ``batch_bytes``: of a batch that is put.
+    ``followers`` may.  ``seconds``: of an answer, ``search_bytes``: of what its joins find, 8 for each
+    value, and ``rows``: that it has; ``batch_rows``, ``batch_bytes``: of a batch that is put.
     """
 
     calls: int = 64
     followers: int = 1_000
+    seconds: float = 60.0
+    search_bytes: int = 1 << 31
     rows: int = 50_000_000
     batch_rows: int = 1_000_000
     batch_bytes: int = 1 << 28
@@ -68,6 +72,12 @@ def _told(method: Callable[..., Result]) -> Callable[..., Result]:
             return method(*arguments)
 
     return within
+
+
+def _without_path(method: Callable[..., Result]) -> Callable[..., Result]:
+    """A function that tells nobody in which folder it is."""
+    method.__code__ = method.__code__.replace(co_filename="lftj")
+    return method
 
 
 @contextmanager
@@ -169,12 +179,23 @@ class FlightService(flight.FlightServerBase):
 
     @_told
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
-        return self._info(self._described(descriptor), self._workspace.snapshot(), descriptor)
+        with self._one_of(self._calls, "calls"):
+            return self._info(self._described(descriptor), self._workspace.snapshot(), descriptor)
+
+    @_without_path
+    def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
+        # pyarrow sends the traceback of what is raised in here, and of no other call: of this frame alone.
+        try:
+            return self._schema_result(descriptor)
+        except flight.FlightError as error:
+            told = error
+        raise told.with_traceback(None) from None
 
     @_told
-    def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
-        asked = self._described(descriptor)
-        return flight.SchemaResult(self._schema(asked, self._workspace.snapshot()))
+    def _schema_result(self, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
+        with self._one_of(self._calls, "calls"):
+            asked = self._described(descriptor)
+            return flight.SchemaResult(self._schema(asked, self._workspace.snapshot()))
 
     def _described(self, descriptor: flight.FlightDescriptor) -> Reading:
         if descriptor.command:
@@ -227,12 +248,13 @@ class FlightService(flight.FlightServerBase):
             return flight.RecordBatchStream(_of_version(self._answer(asked, snapshot), snapshot.version))
 
     def _answer(self, asked: Rows | Answer | Query, snapshot: Snapshot) -> pa.Table:
-        if isinstance(asked, Rows):
-            found = _narrowed(snapshot[asked.relation].table, asked)
-        elif isinstance(asked, Answer):
-            found = snapshot.sql(asked.sql, asked.params)
-        else:
-            found = snapshot.query(asked.rules, head=asked.head, params=asked.params, limit=asked.limit)
+        with allowed(self._limits.seconds, self._limits.search_bytes):
+            if isinstance(asked, Rows):
+                found = _narrowed(snapshot[asked.relation].table, asked)
+            elif isinstance(asked, Answer):
+                found = snapshot.sql(asked.sql, asked.params)
+            else:
+                found = snapshot.query(asked.rules, head=asked.head, params=asked.params, limit=asked.limit)
         if found.num_rows > self._limits.rows:
             raise ServiceError(
                 f"the answer has {found.num_rows:,} rows, and {self._limits.rows:,} are the most that"
@@ -285,11 +307,10 @@ class FlightService(flight.FlightServerBase):
             raise flight.FlightUnauthorizedError("the service is for reading")
         asked = put(descriptor.command) if descriptor.command else Put(_relation(descriptor))
         with self._one_of(self._calls, "calls"):
-            for chunk in reader:
-                if chunk.data is not None:
-                    self._refuse_large(chunk.data)
-                    version = self._committed(asked, pa.Table.from_batches([chunk.data]))
-                    writer.write(_said(version))
+            for batch in _batches_of(reader):
+                self._refuse_large(batch)
+                version = self._committed(asked, pa.Table.from_batches([batch]))
+                writer.write(_said(version))
 
     def _refuse_large(self, batch: pa.RecordBatch) -> None:
         limits = self._limits
@@ -304,6 +325,24 @@ class FlightService(flight.FlightServerBase):
         with self._workspace.transaction() as transaction:
             getattr(transaction, asked.mode)(asked.relation, rows)
         return self._workspace.version
+
+
+def _batches_of(reader: flight.MetadataRecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches that are put, each whole: what stands in it leads nowhere else.  Raises ServiceError."""
+    while True:
+        try:
+            chunk = reader.read_chunk()
+            if chunk.data is not None:
+                chunk.data.validate(full=True)
+        except StopIteration:
+            return
+        except flight.FlightError:
+            raise
+        except (pa.ArrowException, ValueError, OSError) as error:
+            first = str(error).partition("\n")[0][:200]
+            raise ServiceError(f"what is put is no whole batch of Arrow: {first}") from None
+        if chunk.data is not None:
+            yield chunk.data
 
 
 def _relation(descriptor: flight.FlightDescriptor) -> str:
@@ -323,7 +362,7 @@ def _narrowed(table: pa.Table, asked: Rows) -> pa.Table:
                 f"{asked.relation!r} has no column {unknown[0]!r}: it has {', '.join(table.column_names)}"
             )
         table = table.select(asked.columns)
-    return table if asked.limit is None else table.slice(0, max(asked.limit, 0))
+    return table if asked.limit is None else table.slice(0, asked.limit)
 
 
 def _of_version(table: pa.Table, version: int) -> pa.Table:

@@ -32,6 +32,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tls-key", type=_FILE, help="Its key, PEM.")
 @click.option("--read-only", is_flag=True, help="Nobody may write.")
 @click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.0),
+    default=60.0,
+    show_default=True,
+    help="An answer takes so long at most.",
+)
+@click.option(
     "--durability",
     type=click.Choice(["commit", "interval"]),
     default="commit",
@@ -45,6 +52,7 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     read_only: bool,
+    seconds: float,
     durability: str,
 ) -> None:
     """Serve the workspace in FOLDER by Arrow Flight: rows, answers and changes out, transactions in.
@@ -57,7 +65,7 @@ def serve(
     """
     from maintenance.durable.reading import read_existing
     from maintenance.serving.access import Tokens
-    from maintenance.serving.service import FlightService
+    from maintenance.serving.service import FlightService, Limits
     from maintenance.shell.applying import interruptions
     from maintenance.workspace.workspace import Workspace
 
@@ -68,7 +76,14 @@ def serve(
     read_existing(folder)  # and makes none
     with (
         Workspace.open(folder, durability=durability, progress=True) as workspace,  # type: ignore[arg-type]
-        FlightService(workspace, f"grpc://{listen}", tokens=known, tls=tls, read_only=read_only) as service,
+        FlightService(
+            workspace,
+            f"grpc://{listen}",
+            tokens=known,
+            tls=tls,
+            read_only=read_only,
+            limits=Limits(seconds=seconds),
+        ) as service,
         interruptions() as interruption,
     ):
         heads = counted(len(workspace.heads), "head")

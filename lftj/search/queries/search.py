@@ -20,6 +20,7 @@ import numpy as np
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.errors import RangeError
 from lftj.memory import address
+from lftj.process import allowance
 from lftj.search.machine.search import search_regions
 from lftj.search.queries.plan import BoundPlan
 from lftj.search.records import MOVE_BEGIN, STATUS_DONE
@@ -212,7 +213,10 @@ def _found(
                 yield share, found.copy() if filled < batch_rows // 8 else found  # the room comes back
 
     pieces = shares(plan, share_count(threads, advance))
-    yield from each_share(pieces, begin, search_share, threads, advance)
+    with closing(each_share(pieces, begin, search_share, threads, advance)) as found_rows:
+        for found in found_rows:
+            allowance.spend(found[1].nbytes)
+            yield found
     for one in searches:
         counters += one.counters
 

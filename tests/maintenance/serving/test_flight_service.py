@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from lftj.errors import ServiceError
+from lftj.errors import LimitError, ServiceError
+from lftj.process.allowance import allowed
 from maintenance import Workspace
 from maintenance.serving.access import Role, Tokens
 from maintenance.serving.service import VERSION, FlightService, Limits
@@ -181,6 +182,9 @@ def test_differential_followers_have_what_the_workspace_has(ws: Workspace, servi
         (b'{"changes": "tri", "since": 1000000}', "1000000"),
         (b'{"follow": "edges"}', "edge"),
         (b'{"relation": "tri", "limit": true}', '"limit" is a bool'),
+        (b'{"relation": "tri", "limit": -1}', "it can be 0 to 9,223,372,036,854,775,807"),
+        (b'{"relation": "tri", "limit": 1180591620717411303424}', "it can be 0 to"),
+        (b'{"follow": "tri", "seconds": Infinity}', "Infinity is no number of JSON"),
         (b"\xff\xfe", "JSON"),
         (b"[" * 100_000, "JSON"),
     ],
@@ -291,6 +295,41 @@ def test_limits_of_rows_and_of_calls(ws: Workspace) -> None:
         with pytest.raises(flight.FlightUnavailableError, match="followers"):
             client.do_get(follow).read_all()
         first.cancel()
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (Limits(seconds=0.0), "the answer takes longer than 0 s: ask for less"),
+        (Limits(search_bytes=20), "the answer takes more than 20 bytes of rows on its way"),
+    ],
+)
+def test_an_answer_takes_no_more_than_it_may(ws: Workspace, limits: Limits, why: str) -> None:
+    with FlightService(ws, limits=limits) as service, flight.connect(service.address) as client:
+        for request in (
+            {"sql": "select x.src from edge x, edge y, edge z"},
+            {"rules": "p(a, b, c, d) <- edge(a, b), edge(c, d)."},
+            {"rules": "p(a, b) <- edge(a, b). p(a, c) <- p(a, b), edge(b, c). q(a) <- p(a, b), p(b, a)."},
+        ):
+            with pytest.raises(flight.FlightServerError, match=why) as raised:
+                asked(client, **request)
+            assert json.loads(raised.value.extra_info) == {"error": "LimitError"}
+            command = flight.FlightDescriptor.for_command(json.dumps(request).encode())
+            with pytest.raises(pa.ArrowException, match=why):
+                client.get_schema(command)
+        assert asked(client, relation="tri").num_rows == 1
+        assert put(client, [edges((3, 4))], relation="edge") == [ws.version]
+    assert ws.sql("select count(*) as n from edge x, edge y")["n"].to_pylist() == [16]
+    ws.verify()
+
+
+def test_threads_that_search_are_stopped_with_the_answer(ws: Workspace) -> None:
+    with ws.transaction() as tx:
+        tx.insert("edge", [(a, b) for a in range(40) for b in range(40)])
+    with pytest.raises(LimitError, match="0 s"), allowed(seconds=0.0):
+        ws.query("p(a, b, c) <- edge(a, b), edge(b, c).", threads=2)
+    with allowed(n_bytes=1 << 30):
+        assert ws.query("p(a, b, c) <- edge(a, b), edge(b, c).", threads=2).num_rows == 64_000
 
 
 def test_bytes_that_are_no_calls_end_nothing(
