@@ -1,8 +1,9 @@
 """Sources and sinks: rows a second from a server to a head, and how long a change is on its way.
 
-    python -m bench.sources [--quick]
+    python -m bench.sources [--quick] [--load SECONDS]
 
-writes ``sources/results.md`` into ``bench/results/`` (``--quick``: few rows, only printed).
+writes ``sources/results.md`` into ``bench/results/`` (``--quick``: few rows, only printed); ``--load`` runs
+:mod:`bench.sources_load` in its place, for an hour or any number of seconds, and writes ``sources/load.md``.
 
 A PostgreSQL of its own, without waits for the disk, has a table of two integers with a key; the workspace is
 in a folder and keeps a count by one of them.  What the server has done already is pulled: the time is that of
@@ -15,6 +16,7 @@ processor time of this process, which on the way from Kafka has the cluster's in
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import time
@@ -32,6 +34,7 @@ from bench.postgres_server import Server, running
 from bench.report.machine import describe
 from bench.report.markdown import table
 from bench.report.page import is_quick, show
+from bench.sources_load import report_load
 from maintenance import Workspace
 from maintenance.serving.service import FlightService
 from maintenance.sinks.postgres import to_postgres
@@ -239,6 +242,10 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
+    if "--load" in sys.argv[1:]:
+        seconds = float(sys.argv[sys.argv.index("--load") + 1])
+        show(report_load(seconds), "sources/load.md")
+        return
     show(report(is_quick()), "sources/results.md")
 
 

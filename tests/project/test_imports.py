@@ -31,7 +31,7 @@ HOUSE = {
         spark
         ablation  record_gaps  trace_distance  live_queries  kept_windows  windows  asof  month  many_changes
         single_changes  maintenance_report  sources
-        grid  tpch  nexmark
+        grid  tpch  nexmark  sources_load
         datasets
         maintenance
         joins  distance  soak  kills  pictures

@@ -17,6 +17,7 @@ from lftj.errors import RejectedRowError, SourceError
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.kafka import KafkaSource, kafka
+from maintenance.sources.kafka_errors import AWAY, is_away
 from support.kafka_cluster import Cluster, running
 from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random
 
@@ -163,6 +164,27 @@ def test_messages_that_can_not_be_taken_stop_or_are_set_aside(cluster: Cluster, 
         assert reason in row["reason"]
     assert aside[0]["text"] == "\\xff{" and json.loads(aside[1]["text"]) == {"id": 1}
     assert pulled(workspace, made) == 0
+
+
+def test_how_much_waits_is_known_while_it_is_read(cluster: Cluster, topic: str) -> None:
+    workspace, made = Workspace(), source(cluster, topic, batch_rows=4)
+    assert made.backlog() is None
+    for number in range(10):
+        cluster.send(topic, {"id": number, "item": "x", "price": 1})
+    cluster.flush()
+    seen = []
+    for _ in made.pull(workspace, timeout=0):
+        seen.append((made.backlog(), made.places[f"{topic}/0"].position))
+    assert seen[0][0] == 10 and seen[-1][1] == 10
+    assert [backlog for backlog, _ in seen] == [10, *(10 - position for _, position in seen[:-1])]
+    assert made.backlog() is None
+
+
+def test_which_errors_say_that_brokers_are_away() -> None:
+    error = pytest.importorskip("confluent_kafka").KafkaError
+    assert all(is_away(error(getattr(error, name))) for name in AWAY)
+    for name in ("TOPIC_AUTHORIZATION_FAILED", "_AUTHENTICATION", "UNKNOWN_TOPIC_OR_PART", "_INVALID_ARG"):
+        assert not is_away(error(getattr(error, name)))
 
 
 def test_a_message_that_a_rule_refuses_is_named_or_set_aside(cluster: Cluster, topic: str) -> None:
