@@ -21,16 +21,13 @@ from support.paths import ROOT
 PAGE = (ROOT / "docs" / "container.md").read_text(encoding="utf-8")
 
 
-def block(kind: str) -> str:
-    """The one of its kind on the page."""
-    (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    return str(found)
+RECIPE, PIPELINE, COMMANDS = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def instructions() -> list[tuple[str, str]]:
     """Names and arguments, in their order."""
-    lines = block("dockerfile").replace("\\\n", " ").splitlines()
+    lines = RECIPE.replace("\\\n", " ").splitlines()
     return [(line.partition(" ")[0], line.partition(" ")[2].strip()) for line in lines]
 
 
@@ -69,7 +66,7 @@ def test_its_commands_are_there(instructions: list[tuple[str, str]], tmp_path: P
     options = {option for each in cli.commands["serve"].params for option in each.opts}
     (serve,) = re.findall(r"`lftj serve (.*?)`", PAGE)
     assert {word for word in shlex.split(serve) if word.startswith("--")} <= options
-    assert Path(file).parent == Path("/etc/lftj") and f":{Path(file).parent}:ro" in block("sh")
+    assert Path(file).parent == Path("/etc/lftj") and f":{Path(file).parent}:ro" in COMMANDS
 
 
 def test_its_pipeline_is_one_and_its_health_check_tells(
@@ -77,11 +74,11 @@ def test_its_pipeline_is_one_and_its_health_check_tells(
 ) -> None:
     (tmp_path / "views").mkdir()
     (tmp_path / "views/revenue.sql").write_text("SELECT 1 AS one FROM orders")
-    (tmp_path / "pipeline.toml").write_text(block("toml"))
+    (tmp_path / "pipeline.toml").write_text(PIPELINE)
     monkeypatch.setenv("DB_PASSWORD", "open sesame")
     found = read_pipeline(str(tmp_path / "pipeline.toml"))
     (port,) = of(instructions, "EXPOSE")
-    assert found.settings.listen == ("0.0.0.0", int(port)) and f":{port}:{port}" in block("sh")
+    assert found.settings.listen == ("0.0.0.0", int(port)) and f":{port}:{port}" in COMMANDS
     assert found.folder.parent == Path(of(instructions, "VOLUME")[0])
     assert "sesame" not in repr(found) + repr(found.parts)
     program, *arguments = json.loads(re.findall(r"CMD (\[.*\])", of(instructions, "HEALTHCHECK")[0])[0])

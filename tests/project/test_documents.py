@@ -26,6 +26,7 @@ CODE = [
 
 ELSEWHERE = {
     "ablation.md": "written by bench.ablation",
+    "sources/load.md": "written by bench.sources --load",
     "report.md": "written by bench.trace_distance and others",
     "results.md": "written by benchmarks, each into a folder of its own",
     "tpch.md": "written by bench.tpch",
