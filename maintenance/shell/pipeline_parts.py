@@ -3,7 +3,8 @@
 Invariants
 
 1. One thread takes its steps; others look at its figures, which are each one attribute.
-2. It is away from the error that says so until it was heard of again, and not as long as it merely tries.
+2. It is away from the error that says so until it was heard of again, and not as long as it merely tries; a
+   source that does not tell how much waits is taken for heard when it gives something, or tries for long.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from maintenance.sources.source import Source
 from maintenance.workspace.metrics import Samples, metric_lines
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
+
+_LONG = 30.0
+"""Seconds."""
 
 _MOST_PARTS = 100
 """Positions of a source with more, as of a folder with many files, are no metrics of their own."""
@@ -40,7 +44,9 @@ class Part:
         self._away_since = self._all_since = time.monotonic()
         self._waits_for: tuple[int, float] | None = None  # a version, and since when there is that
         self._has_all = False
+        self._tells = not isinstance(made, Source) or type(made).backlog is not Source.backlog
 
+        self._began = self._all_since
         self._stopped = threading.Event()
 
     def anew(self, made: Sink) -> Part:
@@ -76,6 +82,7 @@ class Part:
 
     def take_steps(self, workspace: Workspace, timeout: float | None) -> Iterator[None]:
         """As `Source.pull` and `Sink.push` take them."""
+        self._began = time.monotonic()
         if isinstance(self.made, Source):
             for transaction in self.made.pull(workspace, timeout=timeout):
                 self._count(_rows_of(transaction))
@@ -107,7 +114,7 @@ class Part:
         now = time.monotonic()
         if isinstance(self.made, Source):
             backlog = self.made.backlog()
-            if backlog is not None:
+            if backlog is not None or not (self._tells or now - self._began < _LONG):
                 self.error = None
             self._has_all = backlog == 0
             if self._has_all:
@@ -122,11 +129,13 @@ class Part:
             self._waits_for = version, now
 
     @property
-    def behind_seconds(self) -> float:
-        """For how long at most it has not had all that there is, as it was looked at."""
+    def behind_seconds(self) -> float | None:
+        """For how long at most it has not had all that there is, as looked at; None: it does not tell."""
+        if not self._tells:
+            return None
         now = time.monotonic()
         if self.is_source:
-            return 0.0 if self._has_all else now - self._all_since
+            return 0.0 if self._has_all and self.error is None else now - self._all_since
         waits_for = self._waits_for
         return 0.0 if waits_for is None else now - waits_for[1]
 
@@ -143,6 +152,8 @@ class Part:
     @property
     def lag(self) -> str:
         """How far it is behind, in words."""
+        if self.behind_seconds is None:
+            return "unknown"
         seconds = f"{self.behind_seconds:.1f} s"
         backlog = self.made.backlog() if isinstance(self.made, Source) else None
         return f"{backlog:,} {self.made.backlog_unit}, {seconds}" if backlog else seconds  # type: ignore[union-attr]
@@ -162,7 +173,8 @@ def _rows_of(transaction: Transaction) -> int:
 def health_of(parts: list[Part]) -> tuple[bool, dict[str, object]]:
     """Whether all are there, and what is said of each."""
     shown = {
-        part.name: {"up": part.error is None, "behind_seconds": round(part.behind_seconds, 1)}
+        part.name: {"up": part.error is None}
+        | ({} if part.behind_seconds is None else {"behind_seconds": round(part.behind_seconds, 1)})
         | ({} if part.error is None else {"away_seconds": round(part.away_seconds, 1), "error": part.error})
         for part in parts
     }
@@ -185,7 +197,7 @@ def openmetrics_of(parts: list[Part], workspace: Workspace) -> str:
     ):
         its = [part for part in parts if part.is_source == (label == "source")]
         by: dict[str, Samples] = {
-            name: {(part.name,): float(getattr(part, name)) for part in its}
+            name: {(part.name,): float(n) for part in its if (n := getattr(part, name)) is not None}
             for name in ("steps", "rows", "restarts", "behind_seconds", "away_seconds")
         }
         add(f"{label}_{step}", "counter", what, by["steps"])

@@ -23,10 +23,12 @@ from lftj.shell.shell import run
 from maintenance import Workspace
 from maintenance.shell import pipeline, pipeline_file
 from maintenance.shell.pipeline_file import read_pipeline
-from maintenance.shell.pipeline_parts import Part
+from maintenance.shell.pipeline_parts import Part, health_of, openmetrics_of
 from maintenance.shell.pipeline_watch import watched
 from maintenance.shell.shell import cli  # noqa: F401
 from maintenance.sinks.parquet import to_parquet
+from maintenance.sources.source import Source
+from support.flaky_source import FlakySource
 from support.openmetrics import openmetrics_samples
 from support.postgres_server import running
 from support.shell_runs import SECONDS, on_terminal
@@ -419,7 +421,7 @@ def workspace() -> Iterator[Workspace]:
 def test_a_sink_is_behind_from_the_version_that_it_lacks(workspace: Workspace, tmp_path: Path) -> None:
     part = Part(to_parquet(tmp_path, "two"))
     part.look(workspace.version)
-    assert part.behind_seconds > 0
+    assert part.behind_seconds is not None and part.behind_seconds > 0
     taking = part.take_steps(workspace, 1.0)
     next(taking)
     with workspace.transaction() as tx:
@@ -428,5 +430,30 @@ def test_a_sink_is_behind_from_the_version_that_it_lacks(workspace: Workspace, t
     part.look(workspace.version - 1)
     assert part.behind_seconds == 0
     part.look(workspace.version + 1)
-    assert part.behind_seconds > 0 and part.steps == 2
+    assert part.behind_seconds > 0 and part.steps == 2  # type: ignore[operator]
     assert next(taking, "the end") == "the end"
+
+
+class Silent(FlakySource):
+    """One that does not tell how much waits."""
+
+    backlog = Source.backlog
+
+
+def test_of_a_source_that_does_not_tell_it_is_not_said_how_far_it_is_behind(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numbers").write_text("1")
+    part = Part(Silent(tmp_path, "node"))
+    assert len(list(part.take_steps(workspace, 0))) == 1
+    part.went("gone")
+    part.look(workspace.version)
+    assert part.behind_seconds is None and health_of([part])[1]["parts"] == {
+        "node": {"up": False, "away_seconds": 0.0, "error": "gone"}
+    }
+    found = openmetrics_samples(openmetrics_of([part], workspace))
+    assert found["lftj_source_rows_total", "node"] == 1
+    assert ("lftj_source_behind_seconds", "node") not in found
+    monkeypatch.setattr("maintenance.shell.pipeline_parts._LONG", 0.0)
+    part.look(workspace.version)
+    assert part.error is None and part.lag == "unknown"
