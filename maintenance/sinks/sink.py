@@ -79,14 +79,19 @@ class Sink(ABC):
                     f"sink {self.name!r}: it holds version {version}, and the workspace is at"
                     f" {workspace.version}: it was put back from a copy: {self._way_out}"
                 )
-            if version is None or not self._can_follow(workspace, version):
-                if version is not None and not self.begins_anew:
-                    raise SinkError(
-                        f"sink {self.name!r}: the changes behind version {version} are not kept any more:"
-                        f" {self._way_out}"
-                    )
+            if version is None:
                 yield self._begun(workspace, target)
-            yield from self._followed(workspace, target, timeout)
+            while not self._is_stopped:
+                try:
+                    yield from self._followed(workspace, target, timeout)
+                    return
+                except CursorError:
+                    if not self.begins_anew:
+                        raise SinkError(
+                            f"sink {self.name!r}: the changes behind version {target.version} are not kept"
+                            f" any more: {self._way_out}"
+                        ) from None
+                yield self._begun(workspace, target)
 
     def stop(self) -> None:
         """End the loops over `push` behind a change, those of later ones too; also from another thread."""
@@ -120,13 +125,6 @@ class Sink(ABC):
             cursor.moved({_WORKSPACE: place})
         return place.mark
 
-    def _can_follow(self, workspace: Workspace, version: int) -> bool:
-        try:
-            workspace.changes_since(version, self.head)
-        except CursorError:
-            return False
-        return True
-
     def _begun(self, workspace: Workspace, target: Target) -> HeadChange:
         workspace.version  # noqa: B018  from here on changes are kept
         snapshot = workspace.snapshot()
@@ -140,9 +138,16 @@ class Sink(ABC):
         return change
 
     def _followed(self, workspace: Workspace, target: Target, timeout: float | None) -> Iterator[HeadChange]:
+        """What happens behind the target's version.  Raises CursorError where that is not kept."""
         version = target.version
         assert version is not None
+        if not self.wants_each:  # of what happened before now once what it comes to, and not each commit, too
+            change = workspace.changes_since(version, self.head)
+            version = change.version
+            yield from self._written(target, change)
         self._following = following = workspace.follow(self.head, since=version, timeout=timeout)
+        if self._is_stopped:  # looked at behind the line above, so that no stop between is missed
+            following.close()
         try:
             for change in following:
                 if self._is_stopped:
@@ -152,13 +157,16 @@ class Sink(ABC):
                 if not self.wants_each:
                     change = workspace.changes_since(version, self.head)
                 version = change.version
-                if change.table.num_rows:
-                    reached("sink: rows read, not written")
-                    target.add(change)
-                    reached("sink: written, not told")
-                    yield change
+                yield from self._written(target, change)
         finally:
             self._following = None
+
+    def _written(self, target: Target, change: HeadChange) -> Iterator[HeadChange]:
+        if change.table.num_rows:
+            reached("sink: rows read, not written")
+            target.add(change)
+            reached("sink: written, not told")
+            yield change
 
 
 def operations_of(change: pa.Table) -> pa.Table:

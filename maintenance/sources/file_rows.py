@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from lftj.errors import SourceError
 from lftj.language.diagnostics import quoted_list
-from lftj.values.exact_casts import InexactError, converts, exactly
 from maintenance.changes.labels import WEIGHT
 from maintenance.sources.json_rows import OP, Rows, plain_rows
+from maintenance.sources.typed_columns import rows_of_table
 from maintenance.sources.typed_text import typed
 
 Found = tuple[Rows, int, Callable[[int], str]]
@@ -160,25 +160,10 @@ def _read_parquet(path: Path, start: int, columns: pa.Schema, most: Most) -> Fou
 
     table = parquet.read_table(path)
     _refuse_columns(path, table.column_names, columns)
-    faults: dict[int, str] = {}
-    values, wrong = [], np.zeros(table.num_rows, bool)
-    for column in columns:
-        given = table[column.name]
-        if not converts(given.type, column.type):
-            raise SourceError(f"column {column.name!r} is of type {given.type}, and was {column.type}")
-        while True:
-            try:
-                values.append(exactly(given, column.type).combine_chunks())
-                break
-            except InexactError as error:
-                wrong[error.row] = True
-                text = f"column {column.name!r}: {error.value[0].as_py()!r} is not {column.type}"
-                faults.setdefault(error.row, text)
-                given = pc.if_else(pa.array(~wrong), given, pa.scalar(None, given.type))
     ops = pa.nulls(table.num_rows, pa.string())
     if OP in table.column_names and OP not in columns.names:
         ops = table[OP].combine_chunks().cast(pa.string())
-    rows = Rows(values, ops, np.arange(table.num_rows), faults).taken(np.flatnonzero(~wrong))
+    rows = rows_of_table(table, columns, ops)
     return rows, path.stat().st_size, lambda number: str(table.slice(number, 1).to_pylist()[0])
 
 

@@ -23,6 +23,7 @@ Cost: of a transaction one pass over its bytes, for all of its rows at once.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -34,7 +35,7 @@ from maintenance.sources.pgoutput import Changes
 from maintenance.sources.postgres_rows import TableRows, rows_of, snapshot_rows
 from maintenance.sources.postgres_slot import IDLE_BYTES, Slot, Stream, closing_connections, lsn_text
 from maintenance.sources.postgres_tables import Table, published_tables
-from maintenance.sources.source import BATCH_ROWS, Batch, OnError, Rejected, Source, make_relation
+from maintenance.sources.source import BATCH_ROWS, Batch, OnError, Pieces, Rejected, Source, make_relation
 from maintenance.workspace.workspace import Workspace
 
 _BEGUN = -1
@@ -177,7 +178,11 @@ class PostgresSource(Source):
         slot.drop()
         start, snapshot = slot.made()
         rejected: list[Rejected] = []
-        rows = snapshot_rows(self._dsn, snapshot, tables, Place(start, self.slot), rejected)
+        place = Place(start, self.slot)
+        rows = {
+            table.relation: Pieces(partial(snapshot_rows, self._dsn, snapshot, table, place, rejected))
+            for table in tables
+        }
         yield Batch(rows, {self.slot: Place(start, slot.mark)}, rejected, begins=True)
 
     def _check_relation(self, workspace: Workspace, table: Table) -> None:

@@ -10,7 +10,7 @@ Cost: a cast of each column; for values that were not sent one look-up of their 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 Key = tuple[Any, ...]
+
+_PIECE_BYTES = 8 << 20
+"""Of a snapshot, so many bytes of text are in memory at a time, but for a row that is longer."""
 
 
 class TableRows(NamedTuple):
@@ -79,29 +82,31 @@ def rows_of(
 
 
 def snapshot_rows(
-    dsn: str, snapshot: str, tables: Sequence[Table], place: Place, rejected: list[Rejected]
-) -> dict[str, pa.Table]:
-    """All rows of the tables as a snapshot has them, by relation; ``place``: the slot's, with its name."""
-    found = {}
+    dsn: str, snapshot: str, table: Table, place: Place, rejected: list[Rejected]
+) -> Iterator[pa.Table]:
+    """All rows of a table as a snapshot has them, in pieces; ``place``: the slot's, with its name.
+
+    Rows that can't be taken are added to ``rejected``.
+    """
     with connected(dsn) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-        for table in tables:
-            texts = _copied(connection, table)
-            values, faults = _values(table, texts, np.ones(len(texts[0]), bool))
+        n_before = 0
+        for texts in _copied(connection, table):
+            n = len(texts[0])
+            values, faults = _values(table, texts, np.ones(n, bool))
             for row, reason in sorted(faults.items()):
-                text = _shown(texts, row)
                 said = f"table {table.label}, {reason}"
-                rejected.append(Rejected(place.mark, place.position, row, said, text))
+                text = _shown(texts, row)
+                rejected.append(Rejected(place.mark, place.position, n_before + row, said, text))
             rows = pa.Table.from_arrays(values, table.schema.names)
-            found[table.relation] = rows.filter(_without(faults, rows.num_rows)) if faults else rows
-    return found
+            yield rows.filter(_without(faults, n)) if faults else rows
+            n_before += n
 
 
-def _copied(connection: Connection[Any], table: Table) -> list[pa.Array]:
-    """The columns of a table as texts."""
+def _copied(connection: Connection[Any], table: Table) -> Iterator[list[pa.Array]]:
+    """The columns of a table as texts, some rows at a time."""
     from psycopg import sql
-    from pyarrow import csv
 
     names = [column.name for column in table.source.columns]
     query = sql.SQL("COPY (SELECT {} FROM {} {}.{} WHERE {}) TO STDOUT (FORMAT csv)").format(
@@ -113,15 +118,23 @@ def _copied(connection: Connection[Any], table: Table) -> list[pa.Array]:
     )
     text = io.BytesIO()
     with connection.cursor().copy(query) as copy:
-        for block in copy:
-            text.write(block)
-    if not text.tell():
-        return [pa.array([], pa.string()) for _ in names]
-    text.seek(0)
-    places = [str(place) for place in range(len(names))]
+        for row in copy:  # the protocol has one in each message
+            if text.tell() >= _PIECE_BYTES:
+                yield _texts(text, len(names))
+                text = io.BytesIO()
+            text.write(row)
+    if text.tell():
+        yield _texts(text, len(names))
+
+
+def _texts(lines: io.BytesIO, n_columns: int) -> list[pa.Array]:
+    from pyarrow import csv
+
+    lines.seek(0)
+    places = [str(place) for place in range(n_columns)]
     rows = csv.read_csv(
-        text,
-        csv.ReadOptions(column_names=places, block_size=max(1 << 20, _longest(text.getbuffer()))),
+        lines,
+        csv.ReadOptions(column_names=places, block_size=max(1 << 20, _longest(lines.getbuffer()))),
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
             column_types=dict.fromkeys(places, pa.string()),

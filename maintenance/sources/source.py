@@ -12,7 +12,8 @@ Invariants
    aside in a relation, in the commit that has the others.  That a rule or a key refuses it is found by trying
    (:mod:`maintenance.sources.refused_rows`).
 
-Cost: beside decoding, one transaction for a batch, where none of it is refused.
+Cost: beside decoding, one transaction for a batch, where none of it is refused; of what comes in pieces one
+is in memory at a time then, beside the rows as the relation has them.
 """
 
 from __future__ import annotations
@@ -65,39 +66,59 @@ class Rejected:
     text: str
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Rows that are read while they are staged, and again, from the beginning, where they are refused."""
+
+    read: Callable[[], Iterator[pa.Table]]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return self.read()
+
+
 @dataclass
 class Batch:
     """What is to be one commit.
 
-    ``changes``: by relation its columns, and ``op`` or ``weight``, or neither where rows come alone.
-    ``places``: where the cursor is then.  ``begins``: whether the rows are all that the relations have.
+    ``changes``: by relation its columns, and ``op`` or ``weight``, or neither where rows come alone; a table,
+    or its pieces.  ``places``: where the cursor is then.  ``rejected``: of pieces it grows as they are read.
+    ``begins``: whether the rows are all that the relations have.
     ``acknowledge``: tells the upstream that it need not keep what is in it.  ``numbers``: by relation int64
     (rows,), of each row the number of the message or line that it came with: those of one are taken together,
     or none is; by default each by itself.  ``origin``: what such a one is by relation, number and what is
     wrong; by default the row at the batch's first place.
     """
 
-    changes: Mapping[str, pa.Table]
+    changes: Mapping[str, pa.Table | Pieces]
     places: Mapping[str, Place | None]
-    rejected: Sequence[Rejected] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
     begins: bool = False
     acknowledge: Callable[[], object] = lambda: None
     numbers: Numbers | None = None
     origin: Callable[[str, int, str], Rejected] | None = None
 
-    def numbered(self) -> Numbers:
-        """``numbers``, or the default."""
+    def whole(self) -> dict[str, pa.Table]:
+        """The changes, pieces put together."""
+        if any(isinstance(rows, Pieces) for rows in self.changes.values()):
+            self.rejected.clear()
+        return {
+            name: pa.concat_tables(rows) if isinstance(rows, Pieces) else rows
+            for name, rows in self.changes.items()
+        }
+
+    def numbered(self, changes: Mapping[str, pa.Table]) -> Numbers:
+        """``numbers``, or the default.  ``changes``: whole."""
         if self.numbers is not None:
             return self.numbers
-        return {name: np.arange(rows.num_rows) for name, rows in self.changes.items()}
+        return {name: np.arange(rows.num_rows) for name, rows in changes.items()}
 
-    def rejected_as(self, unit: Unit, reason: str) -> Rejected:
+    def rejected_as(self, unit: Unit, reason: str, changes: Mapping[str, pa.Table]) -> Rejected:
         """What can't be taken for a reason."""
         relation, number = unit
         if self.origin is not None:
             return self.origin(relation, number, reason)
         part, place = next(iter(self.places.items()), ("", None))
-        text = str(self.changes[relation].slice(number, 1).to_pylist()[0])
+        text = str(changes[relation].slice(number, 1).to_pylist()[0])
         return Rejected(part, 0 if place is None else place.position, number, reason, text)
 
 
@@ -164,13 +185,11 @@ class Source(ABC):
         """
 
     def _committed(self, workspace: Workspace, cursor: Cursor, batch: Batch) -> Transaction:
-        if batch.rejected and self.on_error == "stop":
-            raise self._refused(batch.rejected)
         try:
             try:
                 transaction = self._commit(workspace, cursor, batch, batch.changes, batch.rejected)
             except LftjError as error:
-                if not is_of_rows(error):
+                if isinstance(error, RejectedRowError) or not is_of_rows(error):
                     raise
                 transaction = self._commit(workspace, cursor, batch, *self._without_refused(workspace, batch))
         except RejectedRowError:
@@ -188,11 +207,13 @@ class Source(ABC):
         workspace: Workspace,
         cursor: Cursor,
         batch: Batch,
-        changes: Mapping[str, pa.Table],
+        changes: Mapping[str, pa.Table | Pieces],
         rejected: Sequence[Rejected],
     ) -> Transaction:
         with workspace.transaction() as transaction:
             _stage_all(workspace, transaction, changes, batch.begins)
+            if rejected and self.on_error == "stop":
+                raise self._refused(rejected)
             if rejected:
                 transaction.insert(self.aside, [tuple(vars(row).values()) for row in rejected])
             cursor.stage(transaction, batch.places)
@@ -205,11 +226,11 @@ class Source(ABC):
 
         Raises RejectedRowError where the first of them is to stop the pull.
         """
-        numbers, refused = batch.numbered(), list[Unit]()
-        rejected = list(batch.rejected)
+        changes, refused = batch.whole(), list[Unit]()
+        numbers, rejected = batch.numbered(changes), list(batch.rejected)
         attempt = partial(_refusal, workspace, batch.begins)
-        for unit, error in refused_units(batch.changes, numbers, attempt):
-            row = batch.rejected_as(unit, str(error))
+        for unit, error in refused_units(changes, numbers, attempt):
+            row = batch.rejected_as(unit, str(error), changes)
             if self.on_error == "stop":
                 raise self._refused([row]) from error
             refused.append(unit)
@@ -217,11 +238,11 @@ class Source(ABC):
         left_out = set(refused)
         kept = [
             (name, int(number))
-            for name in batch.changes
+            for name in changes
             for number in np.unique(numbers[name])
             if (name, int(number)) not in left_out
         ]
-        return of_units(batch.changes, numbers, kept), rejected
+        return of_units(changes, numbers, kept), rejected
 
     def _refused(self, rejected: Sequence[Rejected]) -> RejectedRowError:
         first, others = rejected[0], len(rejected) - 1
@@ -279,12 +300,13 @@ def _refusal(workspace: Workspace, begins: bool, changes: Mapping[str, pa.Table]
 
 
 def _stage_all(
-    workspace: Workspace, transaction: Transaction, changes: Mapping[str, pa.Table], begins: bool
+    workspace: Workspace, transaction: Transaction, changes: Mapping[str, pa.Table | Pieces], begins: bool
 ) -> None:
     for relation, rows in changes.items():
         if begins:
             transaction.erase(relation, workspace[relation].to_arrow())
-        _stage(workspace, transaction, relation, rows)
+        for piece in rows if isinstance(rows, Pieces) else [rows]:
+            _stage(workspace, transaction, relation, piece)
 
 
 def _stage(workspace: Workspace, transaction: Transaction, relation: str, rows: pa.Table) -> None:

@@ -21,6 +21,7 @@ from maintenance.sinks.postgres import to_postgres
 from maintenance.sources.files import files
 from maintenance.sources.kafka import kafka
 from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
+from maintenance.workspace.follower import Follower
 from support.kafka_cluster import Cluster
 from support.kafka_cluster import running as running_kafka
 from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random
@@ -314,3 +315,38 @@ def test_changes_that_are_not_kept_any_more_make_a_table_anew(
         SinkError, match=r"the changes behind version \d+ are not kept any more: empty the folder"
     ):
         pushed(workspace, files_sink)
+
+
+@pytest.mark.parametrize("name", ["kafka", "parquet", "postgres"])
+def test_what_happened_before_a_sink_begins_is_computed_once(
+    server: Server, cluster: Cluster, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """From the journal, where each look installs the head over the relations as they were."""
+    folder, chosen, looks = tmp_path / "ws", random.Random(6), []
+    sink = part_of(name, server, cluster, table, tmp_path).made()
+    with Workspace.open(folder) as workspace:
+        edges(workspace)
+        assert pushed(workspace, sink) == 1
+        for _ in range(3):
+            change(workspace, chosen)
+    past = Follower._past
+
+    def counted(self: Follower, head: str, version: int) -> Any:
+        looks.append(version)
+        return past(self, head, version)
+
+    monkeypatch.setattr(Follower, "_past", counted)
+    with Workspace.open(folder) as workspace:
+        assert pushed(workspace, sink) >= 1
+        assert len(looks) == 1
+        assert held(name, server, cluster, table, tmp_path) == head(workspace, "pair")
+
+
+def test_a_sink_that_is_stopped_while_it_begins_ends(tmp_path: Path) -> None:
+    workspace = Workspace()
+    edges(workspace)
+    sink = to_parquet(tmp_path, "pair")
+    pushing = sink.push(workspace)
+    next(pushing)
+    sink.stop()
+    assert list(pushing) == []
