@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from maintenance.sources.source import Source
 
 _KINDS = {
-    "sources": {name: f"maintenance.sources.{name}:{name}" for name in ("files", "kafka", "postgres")},
+    "sources": {
+        name: f"maintenance.sources.{name}:{name}" for name in ("delta", "files", "kafka", "postgres")
+    },
     "sinks": {name: f"maintenance.sinks.{name}:to_{name}" for name in ("kafka", "parquet", "postgres")},
 }
 _TOP = ("folder", "views", "rules", "run", *_KINDS)

@@ -33,8 +33,8 @@ KILLS, SERVER_KILLS = int(_ASKED or "8"), int(_ASKED or "2")
 """Of each source and each sink, at random moments, and of each server; the variable asks for more."""
 
 _MODULES = (
-    *("psycopg", "confluent_kafka"),
-    *(f"maintenance.sources.{name}" for name in ("files", "kafka", "postgres")),
+    *("psycopg", "confluent_kafka", "deltalake"),
+    *(f"maintenance.sources.{name}" for name in ("delta", "files", "kafka", "postgres")),
     *(f"maintenance.sinks.{name}" for name in ("kafka", "parquet", "postgres")),
 )
 
