@@ -7,7 +7,7 @@ Delta tables works.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from lftj.errors import SourceError
 from lftj.files.whole_files import reason
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import CommitProperties, DeltaTable
 
 FEED = "delta.enableChangeDataFeed"
 """The property of a table that has its writers keep a change data feed."""
@@ -67,6 +67,41 @@ def arrow_schema(table: DeltaTable) -> pa.Schema:
     """The table's columns in Arrow's types, view types as plain ones."""
     fields = [pa.field(field.name, _plain(field.type)) for field in pa.schema(table.schema())]
     return pa.schema(fields)
+
+
+def replace_rows(
+    table: DeltaTable, gone: pa.Table, come: pa.Table, on: Sequence[str], properties: CommitProperties
+) -> tuple[int, int]:
+    """Delete rows and insert others, in one commit; how many were inserted and deleted.
+
+    ``gone``: of rows that agree in the columns ``on`` one, with which all of the table's go that agree with
+    it; NULL agrees with NULL.  ``come``: of the same schema, each as often as it is there.
+
+    Cost: deltalake writes the files anew that have such rows.
+    """
+    weight = "weight"
+    while weight in come.column_names:
+        weight += "_"
+    parts = [
+        rows.append_column(weight, pa.array([sign] * rows.num_rows, pa.int8()))
+        for rows, sign in ((gone, -1), (come, 1))
+    ]
+    conditions = [f"s.`{weight}` < 0"]
+    for name in on:
+        source, target = f"s.`{name}`", f"t.`{name}`"
+        both = f" or ({target} is null and {source} is null)" if gone[name].null_count else ""
+        conditions.append(f"({target} = {source}{both})")
+    merger = table.merge(
+        pa.concat_tables(parts),
+        " and ".join(conditions),
+        source_alias="s",
+        target_alias="t",
+        commit_properties=properties,
+    )
+    inserts = {f"`{name}`": f"s.`{name}`" for name in come.column_names}
+    merger = merger.when_matched_delete().when_not_matched_insert(inserts, f"s.`{weight}` > 0")
+    done = merger.execute()
+    return done["num_target_rows_inserted"], done["num_target_rows_deleted"]
 
 
 def _plain(arrow_type: pa.DataType) -> pa.DataType:

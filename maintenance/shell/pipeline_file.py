@@ -57,7 +57,9 @@ _KINDS = {
     "sources": {
         name: f"maintenance.sources.{name}:{name}" for name in ("delta", "files", "kafka", "postgres")
     },
-    "sinks": {name: f"maintenance.sinks.{name}:to_{name}" for name in ("kafka", "parquet", "postgres")},
+    "sinks": {
+        name: f"maintenance.sinks.{name}:to_{name}" for name in ("delta", "kafka", "parquet", "postgres")
+    },
 }
 _TOP = ("folder", "views", "rules", "run", *_KINDS)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lftj.errors import SourceError, StateError
-from lftj.files.delta_tables import FEED, arrow_schema, deltalake_package, opened
+from lftj.files.delta_tables import FEED, arrow_schema, deltalake_package, opened, replace_rows
 from lftj.files.whole_files import reason
 from spark_bridge.state.manifest import StateManifest
 
@@ -70,9 +70,9 @@ class DeltaTarget:
 class DeltaHead:
     """The table at a path or URI; it can be pickled.
 
-    ``changes``: the schema of the head's changes: its columns, which say by their fields which may hold NULL,
-    and the weight behind.  ``storage_options``: as deltalake takes them.  Raises ImportError without
-    deltalake, StateError for a column that Delta has no type for.
+    ``changes``: the schema of the head's changes: its columns, and the weight behind.  ``storage_options``:
+    as deltalake takes them.  Raises ImportError without deltalake, StateError for a column that Delta has no
+    type for.
     """
 
     def __init__(
@@ -86,7 +86,6 @@ class DeltaHead:
         self.uri = text if "://" in text else os.path.abspath(text)
         self.changes = pa.schema([field.with_nullable(True) for field in changes])
         self.schema = self.changes.remove(len(changes) - 1)
-        self._nullable = [field.name for field in changes if field.nullable]
         self.files = files
         self.storage_options = None if storage_options is None else dict(storage_options)
         schema_of = deltalake_package().Schema.from_arrow
@@ -185,32 +184,20 @@ class DeltaHead:
         if _erases(changes):
             self._merge(table, changes, version, properties)
         else:
-            _write(table, _inserted(changes), "append", properties)
+            _write(table, _of_sign(changes, 1), "append", properties)
 
     def _merge(
         self, table: DeltaTable, changes: pa.Table, version: int, properties: CommitProperties
     ) -> None:
-        names, weight = self.schema.names, changes.column_names[-1]
-        same = " and ".join(map(self._same, names))
-        merger = table.merge(
-            changes, same, source_alias="s", target_alias="t", commit_properties=properties
-        ).when_matched_delete(f"s.`{weight}` < 0")
-        rows = {f"`{name}`": f"s.`{name}`" for name in names}
-        done = merger.when_not_matched_insert(rows, f"s.`{weight}` > 0").execute()
-        inserted = _inserted(changes).num_rows
-        done_rows = (done["num_target_rows_inserted"], done["num_target_rows_deleted"])
-        if done_rows != (inserted, changes.num_rows - inserted):
+        gone, come = (_of_sign(changes, sign) for sign in (-1, 1))
+        done = replace_rows(table, gone, come, self.schema.names, properties)
+        inserted = come.num_rows
+        if done != (inserted, gone.num_rows):
             raise StateError(
                 f"Delta table {self.uri!r} was not as the state had it: of {inserted} rows to insert and"
-                f" {changes.num_rows - inserted} to erase {done_rows[0]} and {done_rows[1]} were (version"
+                f" {gone.num_rows} to erase {done[0]} and {done[1]} were (version"
                 f" {version}): did something else write to it? delete the table, and it is written anew"
             )
-
-    def _same(self, name: str) -> str:
-        """Whether source and target agree in a column, by NULL, too."""
-        source, target = f"s.`{name}`", f"t.`{name}`"
-        equal = f"{target} = {source}"
-        return f"({equal} or ({target} is null and {source} is null))" if name in self._nullable else equal
 
     def _write_whole(self, table: DeltaTable, manifest: StateManifest, rows: Rows) -> None:
         whole = pa.RecordBatchReader.from_batches(self.schema, rows(self.schema))
@@ -244,10 +231,11 @@ def _erases(changes: pa.Table) -> bool:
     return changes.num_rows > 0 and pc.min(changes.column(changes.num_columns - 1)).as_py() < 0
 
 
-def _inserted(changes: pa.Table) -> pa.Table:
-    """The rows of positive weight, without it."""
+def _of_sign(changes: pa.Table, sign: int) -> pa.Table:
+    """The rows whose weight is of a sign, without it."""
     weights = changes.column(changes.num_columns - 1)
-    return changes.filter(pc.greater(weights, 0)).drop_columns([changes.column_names[-1]])
+    chosen = pc.greater(pc.multiply(weights, sign), 0)
+    return changes.filter(chosen).drop_columns([changes.column_names[-1]])
 
 
 def _write(table: DeltaTable, rows: Any, mode: str, properties: CommitProperties) -> None:

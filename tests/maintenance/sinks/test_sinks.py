@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from lftj.errors import SinkError, UnknownRelationError
 from maintenance import Workspace
@@ -130,7 +131,7 @@ def test_rows_of_all_types_and_as_often_as_they_are_there(server: Server, table:
 
 
 PARTS = [("postgres", point) for point in (*SINK_POINTS, *FOLDER_POINTS[:2])]
-PARTS += [(name, point) for name in ("kafka", "parquet") for point in SINK_POINTS]
+PARTS += [(name, point) for name in ("delta", "kafka", "parquet") for point in SINK_POINTS]
 
 
 def part_of(name: str, server: Server, cluster: Cluster, table: str, folder: Path) -> Part:
@@ -142,6 +143,9 @@ def held(name: str, server: Server, cluster: Cluster, table: str, folder: Path) 
     """What a reader of the sink has."""
     if name == "postgres":
         return rows_of(server, table)
+    if name == "delta":
+        found = DeltaTable(folder / "out").to_pyarrow_table().to_pylist()
+        return Counter(tuple(row.values()) for row in found)
     if name == "parquet":
         workspace = Workspace()
         workspace.load("pair", {"a": [0], "c": [0]}, bag=True)
@@ -151,14 +155,14 @@ def held(name: str, server: Server, cluster: Cluster, table: str, folder: Path) 
         for _ in pushed_files.pull(workspace, timeout=0):
             pass
         return Counter(workspace["pair"])
-    found: Counter[tuple[Any, ...]] = Counter()
+    there: Counter[tuple[Any, ...]] = Counter()
     once = {}
     for key, value in cluster.messages(table):
         assert once.setdefault(key, value) == value  # the same row under the same key
     for value in once.values():
-        found[value["a"], value["c"]] += 1 if value["op"] == "I" else -1
-    assert min(found.values(), default=0) >= 0
-    return +found
+        there[value["a"], value["c"]] += 1 if value["op"] == "I" else -1
+    assert min(there.values(), default=0) >= 0
+    return +there
 
 
 @pytest.mark.parametrize(("name", "point"), PARTS)
@@ -179,7 +183,7 @@ def test_killed_at_each_point_the_sink_is_the_head(
         assert held(name, server, cluster, table, tmp_path) == head(workspace, "pair")
 
 
-@pytest.mark.parametrize("name", ["postgres", "kafka", "parquet"])
+@pytest.mark.parametrize("name", ["postgres", "kafka", "parquet", "delta"])
 def test_killed_at_random_from_a_source_to_a_sink(
     lives: Killer, server: Server, cluster: Cluster, table: str, tmp_path: Path, name: str
 ) -> None:
@@ -317,7 +321,7 @@ def test_changes_that_are_not_kept_any_more_make_a_table_anew(
         pushed(workspace, files_sink)
 
 
-@pytest.mark.parametrize("name", ["kafka", "parquet", "postgres"])
+@pytest.mark.parametrize("name", ["delta", "kafka", "parquet", "postgres"])
 def test_what_happened_before_a_sink_begins_is_computed_once(
     server: Server, cluster: Cluster, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
