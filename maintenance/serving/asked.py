@@ -66,10 +66,17 @@ class Follow:
 
 @dataclass(frozen=True)
 class Put:
-    """Batches of rows, or of changes, each of which is a transaction."""
+    """Batches of rows, or of changes, each of which is a transaction.
+
+    With ``writer`` all of them are one, which leads from his version ``since`` to ``version``; without
+    ``since`` they are all that the relation is to have.  What leads to a version that he has is passed over.
+    """
 
     relation: str
     mode: str = "insert"
+    writer: str | None = None
+    version: int | None = None
+    since: int | None = None
 
 
 Reading = Rows | Answer | Query | Since | Follow
@@ -105,7 +112,19 @@ def put(asked: bytes) -> Put:
     found = _made(Put, _object(asked))
     if found.mode not in MODES:
         raise ServiceError(f'"mode" is {found.mode!r}; it can be {", ".join(map(repr, MODES))}')
+    if (found.writer is None) != (found.version is None) or (
+        found.writer is None and found.since is not None
+    ):
+        raise ServiceError('"writer" and "version" go together, and "since" with them')
     return found
+
+
+def writer_of(asked: bytes) -> str:
+    """The writer that the body of an action names.  Raises ServiceError."""
+    writer = _object(asked).get("writer")
+    if not isinstance(writer, str):
+        raise ServiceError('the body of "version" is empty, or an object with a "writer"')
+    return writer
 
 
 def _object(asked: bytes) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Invariants
 
 1. A batch that is put is one transaction, or as many rows of one; it is acknowledged, with its version, when
    the workspace would say so to its own process.  What was not acknowledged may have been committed: whoever
-   puts it again does so by key, or looks at the version.
+   puts it again does so by key, or under a version of his own, which is taken once; then a stream is one
+   transaction.
 2. What is read is of one version, which the schema's metadata name (``lftj.version``).
 3. An error of the engine comes as FlightServerError in its own words, its class in ``extra_info``; nothing of
    the process is in it.
@@ -31,18 +32,31 @@ import pyarrow.flight as flight
 from lftj.errors import LftjError, ServiceError
 from lftj.process.allowance import allowed
 from maintenance.serving.access import Access, AccessFactory, Tokens, refuse_open_door, refuse_reader
-from maintenance.serving.asked import Answer, Follow, Put, Query, Reading, Rows, Since, put, reading
+from maintenance.serving.asked import (
+    Answer,
+    Follow,
+    Put,
+    Query,
+    Reading,
+    Rows,
+    Since,
+    put,
+    reading,
+    writer_of,
+)
+from maintenance.serving.writers import Writer, identifier_of
+from maintenance.sources.flight_client import VERSION, WORKSPACE
 from maintenance.workspace.workspace import Snapshot, Workspace
 
 Result = TypeVar("Result")
 
-VERSION = b"lftj.version"
-"""In the metadata of schemas: the version that the rows are of."""
-
 _HEARTBEAT = 1.0
 """Seconds after which a stream that has nothing to say looks whether anybody listens."""
 
-_ACTIONS = {"version": "The version of the workspace.", "stats": "Its figures, as OpenMetrics text."}
+_ACTIONS = {
+    "version": "The version of the workspace, its identifier, and up to which version a writer has put.",
+    "stats": "Its figures, as OpenMetrics text.",
+}
 
 
 @dataclass(frozen=True)
@@ -143,6 +157,7 @@ class FlightService(flight.FlightServerBase):
         self._followers = threading.Semaphore(self._limits.followers)
         self._is_ending = threading.Event()
         self._location = location
+        self._identifier = identifier_of(workspace)
         workspace.version  # noqa: B018  # from now on changes are kept
         try:
             certificates = None if tls is None else [tuple(Path(file).read_bytes() for file in tls)]
@@ -228,7 +243,11 @@ class FlightService(flight.FlightServerBase):
     @_told
     def do_action(self, context: Any, action: flight.Action) -> list[bytes]:
         if action.type == "version":
-            return [json.dumps({"version": self._workspace.version}).encode()]
+            about = {"version": self._workspace.version, "workspace": self._identifier}
+            if action.body:
+                writer = writer_of(action.body.to_pybytes())
+                about["written"] = Writer(self._workspace, writer).version
+            return [json.dumps(about).encode()]
         if action.type == "stats":
             return [self._workspace.stats.openmetrics().encode()]
         raise ServiceError(f"no action {action.type!r}: there are {', '.join(_ACTIONS)}")
@@ -243,9 +262,14 @@ class FlightService(flight.FlightServerBase):
         with self._one_of(self._calls, "calls"):
             if isinstance(asked, Since):
                 change = self._workspace.changes_since(asked.since, asked.changes)
-                return flight.RecordBatchStream(_of_version(change.table, change.version))
+                return self._stream(change.table, change.version)
             snapshot = self._workspace.snapshot()
-            return flight.RecordBatchStream(_of_version(self._answer(asked, snapshot), snapshot.version))
+            return self._stream(self._answer(asked, snapshot), snapshot.version)
+
+    def _stream(self, table: pa.Table, version: int) -> flight.FlightDataStream:
+        about = {**(table.schema.metadata or {}), VERSION: str(version).encode()}
+        about[WORKSPACE] = self._identifier.encode()
+        return flight.RecordBatchStream(table.replace_schema_metadata(about))
 
     def _answer(self, asked: Rows | Answer | Query, snapshot: Snapshot) -> pa.Table:
         with allowed(self._limits.seconds, self._limits.search_bytes):
@@ -266,6 +290,7 @@ class FlightService(flight.FlightServerBase):
         since = self._workspace.version if asked.since is None else asked.since
         following = self._workspace.follow(asked.follow, since, timeout=0)  # raises what is wrong, now
         schema = self._schema(asked, self._workspace.snapshot())
+        schema = schema.with_metadata({WORKSPACE: self._identifier.encode()})
 
         def changes() -> Iterator[tuple[pa.RecordBatch, pa.Buffer]]:
             nonlocal following
@@ -307,7 +332,12 @@ class FlightService(flight.FlightServerBase):
             raise flight.FlightUnauthorizedError("the service is for reading")
         asked = put(descriptor.command) if descriptor.command else Put(_relation(descriptor))
         with self._one_of(self._calls, "calls"):
-            for batch in _batches_of(reader):
+            batches = _batches_of(reader)
+            if asked.writer is not None:
+                self._committed_once(asked, batches)
+                writer.write(_said(self._workspace.version))
+                return
+            for batch in batches:
                 self._refuse_large(batch)
                 version = self._committed(asked, pa.Table.from_batches([batch]))
                 writer.write(_said(version))
@@ -325,6 +355,27 @@ class FlightService(flight.FlightServerBase):
         with self._workspace.transaction() as transaction:
             getattr(transaction, asked.mode)(asked.relation, rows)
         return self._workspace.version
+
+    def _committed_once(self, asked: Put, batches: Iterator[pa.RecordBatch]) -> None:
+        """Rows of a writer's version, in one transaction; nothing where he has it already."""
+        assert asked.writer is not None and asked.version is not None
+        writer, workspace = Writer(self._workspace, asked.writer), self._workspace
+        if writer.version is not None and writer.version >= asked.version:
+            for _ in batches:
+                pass
+            return
+        writer.refuse(asked.relation, asked.since, workspace[asked.relation].count > 0)
+        n_rows = 0
+        with workspace.transaction() as transaction:
+            if asked.since is None:
+                transaction.erase(asked.relation, workspace[asked.relation].to_arrow())
+            for batch in batches:
+                self._refuse_large(batch)
+                n_rows += batch.num_rows
+                if n_rows > self._limits.rows:
+                    raise ServiceError(f"a put of more than {self._limits.rows:,} rows, which are the most")
+                getattr(transaction, asked.mode)(asked.relation, pa.Table.from_batches([batch]))
+            writer.stage(transaction, asked.relation, asked.version)
 
 
 def _batches_of(reader: flight.MetadataRecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -363,10 +414,6 @@ def _narrowed(table: pa.Table, asked: Rows) -> pa.Table:
             )
         table = table.select(asked.columns)
     return table if asked.limit is None else table.slice(0, asked.limit)
-
-
-def _of_version(table: pa.Table, version: int) -> pa.Table:
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), VERSION: str(version).encode()})
 
 
 def _said(version: int) -> pa.Buffer:

@@ -34,8 +34,8 @@ KILLS, SERVER_KILLS = int(_ASKED or "8"), int(_ASKED or "2")
 
 _MODULES = (
     *("psycopg", "confluent_kafka", "deltalake"),
-    *(f"maintenance.sources.{name}" for name in ("delta", "files", "kafka", "postgres")),
-    *(f"maintenance.sinks.{name}" for name in ("delta", "kafka", "parquet", "postgres")),
+    *(f"maintenance.sources.{name}" for name in ("delta", "files", "flight", "kafka", "postgres")),
+    *(f"maintenance.sinks.{name}" for name in ("delta", "flight", "kafka", "parquet", "postgres")),
 )
 
 POINTS = (*SOURCE_POINTS, *FOLDER_POINTS[:2])

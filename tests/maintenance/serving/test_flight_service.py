@@ -18,7 +18,8 @@ from lftj.errors import LimitError, ServiceError
 from lftj.process.allowance import allowed
 from maintenance import Workspace
 from maintenance.serving.access import Role, Tokens
-from maintenance.serving.service import VERSION, FlightService, Limits
+from maintenance.serving.service import FlightService, Limits
+from maintenance.sources.flight_client import VERSION
 
 pytestmark = pytest.mark.compiled
 

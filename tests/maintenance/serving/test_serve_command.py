@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +13,7 @@ import pytest
 
 import maintenance.shell.shell  # noqa: F401  # adds the command
 from maintenance import Workspace
-from support.paths import ROOT, child_environment
+from support.flight_servers import make_certificate, serving
 from support.shell_runs import fails, in_this_process
 
 pytestmark = pytest.mark.compiled
@@ -33,22 +28,6 @@ def folder(tmp_path: Path) -> Path:
         ws.load("edge", {"src": [1, 2], "dst": [2, 3]})
         ws.install("two(a, c) <- edge(a, b), edge(b, c).")
     return tmp_path / "graph"
-
-
-@contextmanager
-def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and its address; killed in the end if it is still there."""
-    command = [sys.executable, "-m", "lftj", "serve", str(folder), "--listen", "127.0.0.1:0", *options]
-    process = subprocess.Popen(command, cwd=ROOT, env=child_environment(), stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"at (grpc\S+);", line)
-        assert found, line + process.stderr.read()
-        yield process, found[1]
-    finally:
-        process.kill()
-        process.wait()
 
 
 def insert(client: flight.FlightClient, numbers: range) -> int:
@@ -85,24 +64,7 @@ def test_what_was_acknowledged_outlives_kills(folder: Path) -> None:
 
 def test_tokens_over_tls(folder: Path, tmp_path: Path) -> None:
     certificate, key, tokens = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "tokens"
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    try:
-        files = ["-keyout", str(key), "-out", str(certificate)]
-        subprocess.run([*made, *names, *files], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no openssl, which makes a certificate")
+    make_certificate(certificate, key)
     tokens.write_text(f"write {TOKEN}\n")
     options = ("--tokens", str(tokens), "--tls-cert", str(certificate), "--tls-key", str(key))
     with serving(folder, *options) as (_, address):
