@@ -227,7 +227,8 @@ class _File:
         if not fits:
             shown = {"int": "a number", "Sequence[str]": "a list of texts"}.get(kind, "a text")
             self._wrong(place, f"it is to be {'a table' if kind.startswith('Mapping[') else shown}")
-        return self._path_of(place, value) if "PathLike" in annotation else value
+        is_path = "PathLike" in annotation and "://" not in value
+        return self._path_of(place, value) if is_path else value
 
     def _types(
         self, place: tuple[str, ...], value: Any, is_schema: bool

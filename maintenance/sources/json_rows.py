@@ -65,7 +65,7 @@ def plain_rows(texts: Sequence[bytes], columns: pa.Schema) -> Rows:
         values = [_combined(column) for column in parsed.columns]
         ops = pa.nulls(len(texts), pa.string()) if has_op else values.pop()
         return _finished(values, columns, ops, np.arange(len(texts)), {})
-    return _one_by_one(texts, columns, lambda value: [(None if has_op else value.get(OP), value)])
+    return _one_by_one(texts, columns, lambda value: plain_changes(value, has_op))
 
 
 def debezium_rows(texts: Sequence[bytes], columns: pa.Schema, has_key: bool) -> Rows:
@@ -90,7 +90,7 @@ def debezium_rows(texts: Sequence[bytes], columns: pa.Schema, has_key: bool) -> 
             found = _images(ops, before, after, columns, has_key)
             if found is not None:
                 return found
-    return _one_by_one(texts, columns, lambda value: _changes(value, has_key))
+    return _one_by_one(texts, columns, lambda value: envelope_changes(value, has_key))
 
 
 def _images(
@@ -172,6 +172,7 @@ def _combined(column: pa.ChunkedArray) -> pa.Array:
 # -- text by text -------------------------------------------------------------------------------
 
 Change = tuple[str | None, Mapping[str, Any]]
+"""What happens to a row, and its values by column."""
 
 
 def _one_by_one(texts: Sequence[bytes], columns: pa.Schema, changes: Callable[[Any], list[Change]]) -> Rows:
@@ -224,7 +225,12 @@ def _text_of(value: Any, column: pa.Field) -> str | None:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _changes(value: Any, has_key: bool) -> list[Change]:
+def plain_changes(value: Any, has_op: bool) -> list[Change]:
+    """What an object says that is a row.  ``has_op``: whether the rows have a column of that name."""
+    return [(None if has_op else value.get(OP), value)]
+
+
+def envelope_changes(value: Any, has_key: bool) -> list[Change]:
     """What an envelope says.  Raises ValueError."""
     if OP not in value and isinstance(value.get(_PAYLOAD), dict):
         value = value[_PAYLOAD]

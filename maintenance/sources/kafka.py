@@ -15,8 +15,9 @@ Cost: of a batch one parse of its messages and one transaction.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -28,9 +29,18 @@ from lftj.errors import SourceAwayError, SourceError
 from lftj.storage.relation import Nulls
 from lftj.values.names import nearest_usable
 from lftj.values.schema import Schema
+from maintenance.sources.avro_rows import Schemas, avro_rows
 from maintenance.sources.checked_rows import checked_rows
 from maintenance.sources.cursor import Cursor, Place
-from maintenance.sources.json_rows import Rows, debezium_rows, plain_rows
+from maintenance.sources.json_rows import (
+    OP,
+    Change,
+    Rows,
+    debezium_rows,
+    envelope_changes,
+    plain_changes,
+    plain_rows,
+)
 from maintenance.sources.kafka_errors import is_away
 from maintenance.sources.patience import Patience
 from maintenance.sources.source import (
@@ -47,7 +57,7 @@ from maintenance.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-Format = Literal["json", "debezium"]
+Format = Literal["json", "avro", "debezium"]
 
 _LINGER = 0.005
 """Seconds for which a batch that has begun waits for more."""
@@ -72,6 +82,7 @@ def kafka(
     format: Format = "json",
     on_error: OnError = "stop",
     batch_rows: int = BATCH_ROWS,
+    schemas: str | os.PathLike[str] | None = None,
     config: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> KafkaSource:
@@ -79,21 +90,25 @@ def kafka(
 
     Args:
         servers: Of the cluster, ``host:port``, with commas between.
-        topic: Whose messages are JSON.
+        topic: Whose messages are JSON, or with ``schemas`` Avro.
         relation: Which takes them; by default of the topic's name.  Where it is not there it is made, with
             ``schema``, ``key`` and ``nulls`` as `Workspace.load` takes them.
         format: ``"json"``: a message is an object of the relation's columns, and perhaps ``op``; of a
             relation with a key it replaces the row of that, and one without a value takes the row away whose
-            key its own key says.  ``"debezium"``: it is an envelope with ``op``, ``before`` and ``after``.
+            key its own key says.  ``"avro"``: a record that says the same.
+            ``"debezium"``: it is an envelope with ``op``, ``before`` and ``after``, as JSON or as Avro.
         on_error: Of messages that can't be taken (`maintenance.sources.source.Source`).
         batch_rows: So many messages are one commit at most.
+        schemas: Of Avro: a registry's URL, which may have a user and a password, or a folder that has each
+            schema as ``NUMBER.avsc``; messages begin as confluent's do, with a zero and the number.
         config: More for confluent-kafka, such as where to log in; it is shown nowhere.
         name: Of the cursor; by default the relation's.
 
-    Needs the package confluent-kafka, the extra ``lftj[kafka]``.
+    Needs the packages confluent-kafka, and for Avro fastavro, the extra ``lftj[kafka]``.
     """
+    place = None if schemas is None else os.fspath(schemas)
     return KafkaSource(
-        servers, topic, relation, schema, key, nulls, format, on_error, batch_rows, config, name
+        servers, topic, relation, schema, key, nulls, format, on_error, batch_rows, place, config, name
     )
 
 
@@ -113,6 +128,7 @@ class KafkaSource(Source):
         format: Format,
         on_error: OnError,
         batch_rows: int,
+        schemas: str | None,
         config: Mapping[str, Any] | None,
         name: str | None,
     ) -> None:
@@ -120,7 +136,10 @@ class KafkaSource(Source):
         super().__init__(self.relation if name is None else name, on_error)
         if format not in get_args(Format):
             raise ValueError(f"format is {format!r}; it can be {' or '.join(map(repr, get_args(Format)))}")
+        if format != "debezium" and (format == "avro") != (schemas is not None):
+            raise ValueError("format='avro' needs schemas=, a registry or a folder, and 'json' none")
         self.topic = topic
+        self._schemas = None if schemas is None else Schemas(schemas)
         self._schema, self._key, self._nulls, self._format = schema, key, nulls, format
         self._batch_rows = batch_rows
         self._backlog: int | None = None
@@ -193,14 +212,32 @@ class KafkaSource(Source):
         gone = [number for number, value in enumerate(values) if value is None]
         texts = [messages[n].key() or b"" if value is None else value for n, value in enumerate(values)]
         if self._format == "debezium":
-            return debezium_rows(texts, columns, bool(schema.key))
-        rows = plain_rows(texts, columns)
+            return self._envelopes(texts, columns, bool(schema.key))
+        if self._schemas is None:
+            rows = plain_rows(texts, columns)
+        else:
+            has_op = OP in columns.names
+            rows = self._of_avro(texts, columns, lambda value: plain_changes(value, has_op))
         if gone and schema.key:
             rows.ops = pc.if_else(pa.array(np.isin(rows.numbers, gone)), "D", rows.ops)
         elif gone:
             rows.faults |= dict.fromkeys(gone, "it has no value, and the relation no key")
             rows = rows.taken(np.flatnonzero(~np.isin(rows.numbers, gone)))
         return rows
+
+    def _envelopes(self, texts: Sequence[bytes], columns: pa.Schema, has_key: bool) -> Rows:
+        if self._schemas is None:
+            return debezium_rows(texts, columns, has_key)
+        return self._of_avro(texts, columns, lambda value: envelope_changes(value, has_key))
+
+    def _of_avro(
+        self, texts: Sequence[bytes], columns: pa.Schema, changes: Callable[[Any], list[Change]]
+    ) -> Rows:
+        assert self._schemas is not None
+        try:
+            return avro_rows(texts, columns, self._schemas, changes)
+        except SourceError as error:
+            raise SourceError(f"source {self.name!r}: {error}: pull again, it goes on behind it") from None
 
 
 def _at(message: Message) -> tuple[int, int]:

@@ -291,8 +291,11 @@ def test_limits_of_rows_and_of_calls(ws: Workspace) -> None:
     with FlightService(ws, limits=limits) as service, flight.connect(service.address) as client:
         with pytest.raises(flight.FlightServerError, match="3 rows, and 2 are the most"):
             asked(client, relation="edge")
-        follow = flight.Ticket(b'{"follow": "tri"}')
+        follow = flight.Ticket(json.dumps({"follow": "tri", "since": ws.version}).encode())
+        with ws.transaction() as tx:
+            tx.erase("edge", [(1, 2)])
         first = client.do_get(follow)
+        first.read_chunk()  # it has its seat
         with pytest.raises(flight.FlightUnavailableError, match="followers"):
             client.do_get(follow).read_all()
         first.cancel()

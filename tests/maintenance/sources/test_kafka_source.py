@@ -261,8 +261,8 @@ def test_a_cursor_of_another_topic_is_refused_by_name(
         pulled(Workspace(), kafka("127.0.0.1:1", topic, "item", config={"log_level": 0}, **ITEM))
     with pytest.raises(SourceError, match=r"source 'item': .*no.such"):
         pulled(Workspace(), source(cluster, topic, config={"no.such": 1}))
-    with pytest.raises(ValueError, match="format is 'avro'"):
-        source(cluster, topic, format="avro")
+    with pytest.raises(ValueError, match="format is 'protobuf'"):
+        source(cluster, topic, format="protobuf")
     assert "sasl" not in repr(source(cluster, topic, config={"sasl.password": "sasl"}))
 
 
