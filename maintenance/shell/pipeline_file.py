@@ -53,13 +53,11 @@ if TYPE_CHECKING:
     from maintenance.sinks.sink import Sink
     from maintenance.sources.source import Source
 
+_SOURCES = ("delta", "files", "flight", "kafka", "postgres")
+_SINKS = ("delta", "flight", "kafka", "parquet", "postgres", "webhook")
 _KINDS = {
-    "sources": {
-        name: f"maintenance.sources.{name}:{name}" for name in ("delta", "files", "kafka", "postgres")
-    },
-    "sinks": {
-        name: f"maintenance.sinks.{name}:to_{name}" for name in ("delta", "kafka", "parquet", "postgres")
-    },
+    "sources": {name: f"maintenance.sources.{name}:{name}" for name in _SOURCES},
+    "sinks": {name: f"maintenance.sinks.{name}:to_{name}" for name in _SINKS},
 }
 _TOP = ("folder", "views", "rules", "run", *_KINDS)
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

@@ -16,16 +16,13 @@ Invariants
 
 from __future__ import annotations
 
-import base64
-import datetime
-import decimal
-import json
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lftj.errors import SinkAwayError, SinkError
+from maintenance.sinks.json_text import json_text
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.kafka_errors import is_away
@@ -134,7 +131,8 @@ class _Topic:
         columns, op = rows.column_names[:-1], rows.column_names[-1]
         key = columns[:1] if self._sink._key is None else list(self._sink._key)
         texts = [
-            (row[op] == "I", _text(row), _text([row[label] for label in key])) for row in rows.to_pylist()
+            (row[op] == "I", json_text(row), json_text([row[label] for label in key]))
+            for row in rows.to_pylist()
         ]
         failed: list[Any] = []
 
@@ -162,18 +160,3 @@ class _Topic:
             self._cursor.stage(transaction, place)
         self._cursor.moved(place)
         self.version = version
-
-
-def _text(value: object) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False).encode()
-
-
-def _plain(value: object) -> object:
-    """What JSON has no word for, as `maintenance.sources.kafka.kafka` reads it."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is none of JSON's values")

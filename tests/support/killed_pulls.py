@@ -35,7 +35,7 @@ KILLS, SERVER_KILLS = int(_ASKED or "8"), int(_ASKED or "2")
 _MODULES = (
     *("psycopg", "confluent_kafka", "deltalake"),
     *(f"maintenance.sources.{name}" for name in ("delta", "files", "flight", "kafka", "postgres")),
-    *(f"maintenance.sinks.{name}" for name in ("delta", "flight", "kafka", "parquet", "postgres")),
+    *(f"maintenance.sinks.{name}" for name in ("delta", "flight", "kafka", "parquet", "postgres", "webhook")),
 )
 
 POINTS = (*SOURCE_POINTS, *FOLDER_POINTS[:2])

@@ -102,6 +102,65 @@ def test_what_is_wrong_is_said_with_its_line(
     assert "Traceback" not in capsys.readouterr().err
 
 
+EVERY_KIND = """
+folder = "kept"
+
+[sources.a]
+kind = "delta"
+table = "s3://bucket/a"
+key = ["id"]
+storage_options = { AWS_REGION = "eu" }
+
+[sources.b]
+kind = "flight"
+location = "grpc+tls://other:8815"
+head = "b"
+token = "${LFTJ_SECRET}"
+tls_roots = "roots.pem"
+
+[sources.c]
+kind = "kafka"
+servers = "broker:9092"
+topic = "c"
+format = "avro"
+schemas = "https://me:${LFTJ_SECRET}@registry:8081"
+schema = { id = "int64" }
+
+[sinks.d]
+kind = "delta"
+table = "out/d"
+head = "a"
+
+[sinks.e]
+kind = "flight"
+location = "grpc://127.0.0.1:8815"
+head = "a"
+relation = "e"
+token = "${LFTJ_SECRET}"
+
+[sinks.f]
+kind = "webhook"
+url = "https://shop/${LFTJ_SECRET}"
+head = "a"
+headers = { Authorization = "Bearer ${LFTJ_SECRET}" }
+tries = 3
+"""
+
+
+def test_a_file_may_have_sources_and_sinks_of_every_kind(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LFTJ_SECRET", "open-sesame")
+    file.write_text(EVERY_KIND)
+    shown = list(map(repr, read_pipeline(str(file)).parts))
+    assert shown == [
+        "<Delta table 's3://bucket/a' into 'a'>",
+        "<'b' of grpc+tls://other:8815 into 'b'>",
+        "<kafka topic 'c' into 'c'>",
+        f"<'a' to the Delta table '{file.parent / 'out/d'}'>",
+        "<'a' to 'e' of grpc://127.0.0.1:8815>",
+        "<'a' to https://shop>",
+    ]
+
+
 def test_variables_of_the_environment_are_shown_nowhere(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
