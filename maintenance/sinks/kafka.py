@@ -21,19 +21,27 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from lftj.errors import SinkAwayError, SinkError
+from maintenance.changes.labels import label_beside
+from maintenance.sinks.begun_rows import texts_at
 from maintenance.sinks.json_text import json_text
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.kafka_errors import is_away
+from maintenance.store.fault_points import reached
 from maintenance.workspace.follower import HeadChange
 from maintenance.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-_WRITTEN = "written"
-"""The part of the cursor that says which version is written."""
+_WRITTEN, _BEGUN = "written", "begun"
+"""The parts of the cursor that say which version is written, and with which it was begun, until that is."""
+
+Text = tuple[bool, bytes, bytes]
+"""Of a row whether it comes, its message, and what says in which partition it is."""
 
 _ANSWER = 30.0
 """Seconds for which brokers may take to answer."""
@@ -124,23 +132,44 @@ class _Topic:
         self.version = None if place is None else place.position
 
     def begin(self, all_rows: HeadChange) -> None:
-        self.add(all_rows)
+        """All rows as of the version at which it was begun first, though others have come and gone since."""
+        place = self._cursor.places.get(_BEGUN)
+        if place is None or place.mark != self._mark:
+            place = Place(all_rows.version, self._mark)
+            self._stage({_BEGUN: place})
+        key, version = self._key(all_rows.table), place.position
+
+        def comes(row: Mapping[str, Any]) -> Text:
+            return True, json_text({**row, label: "I"}), json_text([row[column] for column in key])
+
+        label = label_beside("op", all_rows.table.column_names[:-1])
+        try:
+            texts = texts_at(self._workspace, version, all_rows, comes, self._sink._way_out)
+        except SinkError as error:
+            raise SinkError(f"sink {self._sink.name!r}: {error}") from None
+        self._send(texts, version)
 
     def add(self, change: HeadChange) -> None:
-        rows, version = operations_of(change.table), change.version
-        columns, op = rows.column_names[:-1], rows.column_names[-1]
-        key = columns[:1] if self._sink._key is None else list(self._sink._key)
+        rows, key = operations_of(change.table), self._key(change.table)
+        op = rows.column_names[-1]
         texts = [
-            (row[op] == "I", json_text(row), json_text([row[label] for label in key]))
+            (row[op] == "I", json_text(row), json_text([row[column] for column in key]))
             for row in rows.to_pylist()
         ]
+        self._send(sorted(texts), change.version)  # the order of rows is no part of a version
+
+    def _key(self, change: pa.Table) -> Sequence[str]:
+        return change.column_names[:1] if self._sink._key is None else self._sink._key
+
+    def _send(self, texts: list[Text], version: int) -> None:
+        """Messages, and how far it is behind them."""
         failed: list[Any] = []
 
         def delivered(error: Any, message: object) -> None:
             if error is not None:
                 failed.append(error)
 
-        for number, (_, text, group) in enumerate(sorted(texts)):  # the order of rows is no part of a version
+        for number, (_, text, group) in enumerate(texts):
             partition = zlib.crc32(group) % self._n_partitions
             while True:
                 try:
@@ -155,8 +184,11 @@ class _Topic:
             reason = failed[0].str() if failed else "the brokers do not answer"
             kind = SinkAwayError if not failed or is_away(failed[0]) else SinkError
             raise kind(f"sink {self._sink.name!r}: {reason}: push again, it goes on behind what is written")
-        place = {_WRITTEN: Place(version, self._mark)}
-        with self._workspace.transaction() as transaction:
-            self._cursor.stage(transaction, place)
-        self._cursor.moved(place)
+        reached("sink: messages sent, not kept")
+        self._stage({_WRITTEN: Place(version, self._mark), _BEGUN: None})
         self.version = version
+
+    def _stage(self, places: Mapping[str, Place | None]) -> None:
+        with self._workspace.transaction() as transaction:
+            self._cursor.stage(transaction, places)
+        self._cursor.moved(places)

@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
-from lftj.errors import CursorError, SinkError
+from lftj.errors import SinkError
+from maintenance.sinks.begun_rows import texts_at
 from maintenance.sinks.json_text import json_text
 from maintenance.sinks.sink import Sink, operations_of
 from maintenance.sources.cursor import Cursor, Place
+from maintenance.store.fault_points import reached
 from maintenance.workspace.follower import HeadChange
 from maintenance.workspace.workspace import Workspace
 
@@ -113,20 +114,15 @@ class _Receiver:
 
     def begin(self, all_rows: HeadChange) -> None:
         """All rows as of the version at which it was begun first, though others have come since."""
-        texts = self._texts(all_rows)
-        place, version = self._cursor.places.get(_UNDER_WAY), all_rows.version
+        place = self._cursor.places.get(_UNDER_WAY)
         if place is None:
-            self._stage({_UNDER_WAY: Place(0, str(version))})
-        else:
-            version = int(place.mark)
-            try:
-                since = self._workspace.changes_since(version, self._sink.head)
-            except CursorError:
-                raise SinkError(
-                    f"sink {self._sink.name!r}: what it began with, the rows of version {version}, is not"
-                    f" kept any more: {self._sink._way_out}"
-                ) from None
-            texts = sorted((Counter(texts) - Counter(self._texts(since))).elements())
+            place = Place(0, str(all_rows.version))
+            self._stage({_UNDER_WAY: place})
+        version = int(place.mark)
+        try:
+            texts = texts_at(self._workspace, version, all_rows, json_text, self._sink._way_out)
+        except SinkError as error:
+            raise SinkError(f"sink {self._sink.name!r}: {error}") from None
         self._send(texts, version)
 
     def add(self, change: HeadChange) -> None:
@@ -151,6 +147,7 @@ class _Receiver:
             if number > first and number % _ROWS == 0:
                 self._stage({_UNDER_WAY: Place(number, str(version))})
             self._connection.post(f"{version}:{number}", texts[number])
+        reached("sink: messages sent, not kept")
         self._stage({_WRITTEN: Place(version, ""), _UNDER_WAY: None})
         self.version = version
 

@@ -51,7 +51,10 @@ SOURCE_POINTS = (
 SINK_POINTS = ("sink: rows read, not written", "sink: written, not told")
 """Those of a change on its way to a sink."""
 
-_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS, *SOURCE_POINTS, *SINK_POINTS)
+MESSAGE_POINTS = ("sink: messages sent, not kept",)
+"""Those of a change as messages, which is kept in the workspace, between the points of a sink."""
+
+_ALL = (*POINTS, *FOLDER_POINTS, *DRIVER_POINTS, *SOURCE_POINTS, *SINK_POINTS, *MESSAGE_POINTS)
 
 _times: dict[str, int] = {}
 

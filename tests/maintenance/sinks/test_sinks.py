@@ -21,7 +21,7 @@ from maintenance.sinks.parquet import to_parquet
 from maintenance.sinks.postgres import to_postgres
 from maintenance.sources.files import files
 from maintenance.sources.kafka import kafka
-from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
+from maintenance.store.fault_points import FOLDER_POINTS, MESSAGE_POINTS, SINK_POINTS
 from maintenance.workspace.follower import Follower
 from support.kafka_cluster import Cluster
 from support.kafka_cluster import running as running_kafka
@@ -181,6 +181,24 @@ def test_killed_at_each_point_the_sink_is_the_head(
     assert lives.life(folder, [part]) == 0
     with Workspace.open(folder) as workspace:
         assert held(name, server, cluster, table, tmp_path) == head(workspace, "pair")
+
+
+def test_a_topic_has_each_row_under_one_key_though_it_is_begun_again(
+    lives: Killer, server: Server, cluster: Cluster, table: str, tmp_path: Path
+) -> None:
+    """Killed behind its first messages; rows come and go before it goes on."""
+    chosen, folder = random.Random(8), tmp_path / "ws"
+    part = part_of("kafka", server, cluster, table, tmp_path)
+    with Workspace.open(folder) as workspace:
+        edges(workspace)
+    for time in (1, 1, 2):
+        assert lives.life(folder, [part], f"{MESSAGE_POINTS[0]}:{time}") == -signal.SIGKILL
+        with Workspace.open(folder) as workspace, workspace.transaction() as tx:
+            tx.insert("edge", [(3, 4), (4, chosen.randrange(9))])
+            tx.erase("edge", [(1, 2)])
+    assert lives.life(folder, [part]) == 0
+    with Workspace.open(folder) as workspace:
+        assert held("kafka", server, cluster, table, tmp_path) == head(workspace, "pair")
 
 
 @pytest.mark.parametrize("name", ["postgres", "kafka", "parquet", "delta"])

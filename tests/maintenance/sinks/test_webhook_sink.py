@@ -19,7 +19,7 @@ import pytest
 from lftj.errors import SinkError
 from maintenance import Workspace
 from maintenance.sinks.webhook import WebhookSink, to_webhook
-from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
+from maintenance.store.fault_points import FOLDER_POINTS, MESSAGE_POINTS, SINK_POINTS
 from support.killed_pulls import KILLS, Killer, Part, kill_at_random
 
 MODULE = "maintenance.sinks.webhook"
@@ -161,7 +161,7 @@ def test_what_is_not_answered_is_tried_again_and_no_more_often_than_said(receive
     assert receiver.rows == closed(workspace)
 
 
-@pytest.mark.parametrize("point", [*SINK_POINTS, *FOLDER_POINTS[:2]])
+@pytest.mark.parametrize("point", [*SINK_POINTS, *MESSAGE_POINTS, *FOLDER_POINTS[:2]])
 def test_killed_at_each_point_each_row_has_one_key(
     lives: Killer, receiver: Receiver, tmp_path: Path, point: str
 ) -> None:
