@@ -204,7 +204,8 @@ class _File:
         for label, each in parameters.items():
             if each.default is inspect.Parameter.empty and label not in given:
                 self._wrong(place, f"{label} is missing, which {kind!r} needs")
-        own = {label: name for label in ("name", "relation") if label in parameters}
+        labels = ("name", "relation") if group == "sources" else ("name",)
+        own = {label: name for label in labels if label in parameters}
         with self._placed(place):
             return maker(**{**own, **given})
 

@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from lftj.errors import PipelineError
 from lftj.shell.shell import run
 from maintenance import Workspace
+from maintenance.serving.service import FlightService
 from maintenance.shell.pipeline_file import read_pipeline
 from maintenance.shell.shell import cli  # noqa: F401
 from support.paths import child_environment
@@ -159,6 +162,25 @@ def test_a_file_may_have_sources_and_sinks_of_every_kind(file: Path, monkeypatch
         "<'a' to 'e' of grpc://127.0.0.1:8815>",
         "<'a' to https://shop>",
     ]
+
+
+def test_rows_go_from_a_delta_table_to_a_table_and_to_another_workspace(file: Path) -> None:
+    folder, rows = file.parent, {(1, 2), (2, 3), (3, 1)}
+    edges = pa.table({"a": [1, 2], "b": [2, 3]})
+    write_deltalake(folder / "edge", edges, configuration={"delta.enableChangeDataFeed": "true"})
+    with Workspace() as other, FlightService(other) as service:
+        other.load("far", pa.schema({"a": pa.int64(), "b": pa.int64()}).empty_table())
+        file.write_text(
+            'folder = "kept"\nrules = "far.rules"\n[sources.edge]\nkind = "delta"\ntable = "edge"\n'
+            '[sinks.table]\nkind = "delta"\nhead = "far"\ntable = "far"\n'
+            f'[sinks.other]\nkind = "flight"\nhead = "far"\nlocation = "{service.address}"\n'
+        )
+        assert run(["run", str(file), "--once"]) == 0
+        write_deltalake(folder / "edge", pa.table({"a": [3], "b": [1]}), mode="append")
+        assert run(["run", str(file), "--once"]) == 0
+        assert set(other["far"]) == {(a, b) for a, _ in rows for b, _ in rows}
+    kept = DeltaTable(folder / "far").to_pyarrow_table().to_pylist()
+    assert sorted((row["a"], row["b"]) for row in kept) == sorted(other["far"])
 
 
 def test_variables_of_the_environment_are_shown_nowhere(
