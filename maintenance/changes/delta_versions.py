@@ -121,25 +121,27 @@ class DeltaVersions:
         except Exception as error:  # deltalake raises whatever the store below raises
             raise self._unreadable(error, since, until) from None
 
-    def lacking(self, since: int) -> list[int]:
-        """The versions after ``since`` whose feed lacks rows.
-
-        What deltalake writes of an update is what the images before and after have not in common, so that of
-        a row in both all copies are left out, though there may be more of them in one.  That tells the number
-        of images; of a table whose rows differ nothing is lost by it.
-        """
-        found = []
+    def updates(self, since: int) -> dict[int, int]:
+        """The versions after ``since`` that deltalake made as updates, and how many rows each updated."""
+        found = {}
         for entry in self._newest.history(self.version - since):
             n_updated = entry.get("operationMetrics", {}).get("num_updated_rows")
-            if entry.get("operation") != "UPDATE" or n_updated is None:
-                continue
-            version, images = int(entry["version"]), {PRE: 0, POST: 0}
-            for piece in self.changes(version - 1, version):
-                for kind in images:
-                    images[kind] += pc.sum(pc.equal(piece[KIND], kind)).as_py() or 0
-            if set(images.values()) != {n_updated}:
-                found.append(version)
+            if entry.get("operation") == "UPDATE" and n_updated is not None:
+                found[int(entry["version"])] = int(n_updated)
         return found
+
+    def lacks_rows(self, version: int, n_updated: int) -> bool:
+        """Whether the feed of an update lacks rows.
+
+        What deltalake writes of one is what the images before and after have not in common, so that of a row
+        in both all copies are left out, though there may be more of them in one.  That tells the number of
+        images; of a table whose rows differ nothing is lost by it.
+        """
+        images = {PRE: 0, POST: 0}
+        for piece in self.changes(version - 1, version):
+            for kind in images:
+                images[kind] += pc.sum(pc.equal(piece[KIND], kind)).as_py() or 0
+        return set(images.values()) != {n_updated}
 
     def difference(self, version: int) -> Iterator[pa.Table]:
         """What a version did, as all rows of before that go and all rows that come: as `changes` has them."""

@@ -134,9 +134,8 @@ class DeltaSource(Source):
                 self._refuse_rows_of_others(workspace, place)
                 yield self._all_rows(schema, versions)
                 patience.renew()
-            while (place := cursor.places[_LOG]) != Place(versions.version, versions.table_id):
-                self._check(versions, place)
-                yield self._some_versions(schema, versions, place.position)
+            for batch in self._new(schema, versions, cursor):
+                yield batch
                 patience.renew()
                 if patience.is_stopped:
                     return
@@ -203,16 +202,31 @@ class DeltaSource(Source):
         rows = self._checked(schema, versions, versions.version, versions.rows(), rejected)
         return Batch({self.relation: rows}, self._places(versions, versions.version), rejected, begins=True)
 
-    def _some_versions(self, schema: Schema, versions: DeltaVersions, since: int) -> Batch:
-        """Whole versions until there are rows for a batch; pieces of the last one may be still to come."""
+    def _new(self, schema: Schema, versions: DeltaVersions, cursor: Cursor) -> Iterator[Batch]:
+        """What the versions behind the cursor did."""
+        place = cursor.places[_LOG]
+        if place == Place(versions.version, versions.table_id):
+            return
+        self._check(versions, place)
+        updates = {} if schema.key else versions.updates(place.position)
+        while (since := cursor.places[_LOG].position) < versions.version:
+            yield self._some_versions(schema, versions, since, updates)
+
+    def _some_versions(
+        self, schema: Schema, versions: DeltaVersions, since: int, updates: Mapping[int, int]
+    ) -> Batch:
+        """Whole versions until there are rows for a batch; pieces of the last one may be still to come.
+
+        ``updates``: how many rows those versions updated whose feed may lack some.
+        """
         rejected: list[Rejected] = []
         pieces: list[pa.Table] = []
         rest: Iterator[pa.Table] = iter(())
-        lacking = [] if schema.key else versions.lacking(since)
         n_rows, until = 0, since
         while until < versions.version and n_rows < self._batch_rows:
             until += 1
-            did = versions.difference(until) if until in lacking else versions.changes(until - 1, until)
+            lacks = until in updates and versions.lacks_rows(until, updates[until])
+            did = versions.difference(until) if lacks else versions.changes(until - 1, until)
             rest = self._checked(schema, versions, until, did, rejected)
             for piece in rest:
                 pieces.append(piece)
