@@ -163,7 +163,7 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path, point: str) -> N
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    sink = to_flight(f"grpc://127.0.0.1:{port}", "ends")
+    sink, numbers = to_flight(f"grpc://127.0.0.1:{port}", "ends"), iter(range(100, 10**9))
     for _ in range(1 if point else SERVER_KILLS):
         fault = {"LFTJ_FAULT": f"{point}:3"} if point else {}
         with serving(tmp_path / "down", port=port, **fault) as (process, _):
@@ -171,9 +171,12 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path, point: str) -> N
                 threading.Timer(chosen.uniform(0.05, 0.3), process.kill).start()
             with pytest.raises(SinkError, match=r"is not there: .*push again, it goes on behind what is"):
                 for _ in sink.push(workspace, timeout=30):
-                    change(workspace, chosen)
+                    with workspace.transaction() as tx:
+                        tx.insert("edge", [(next(numbers), chosen.choice([1, 2]))])
         with pytest.raises(SinkError, match="is not there"):
             pushed(workspace, sink)
+        with workspace.transaction() as tx:  # so that the next push has something to put
+            tx.insert("edge", [(next(numbers), 1)])
     with serving(tmp_path / "down", port=port):
         pushed(workspace, sink)
     with Workspace.open(tmp_path / "down") as there:
