@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow.flight as arrow_flight
 
-from lftj.errors import LftjError, SinkError
+from lftj.errors import LftjError, SinkAwayError, SinkError
 from maintenance.sinks.sink import Sink
 from maintenance.sources.cursor import Cursor
 from maintenance.sources.flight_client import Client, Server, connected
@@ -82,11 +82,16 @@ class FlightSink(Sink):
         except OSError as error:
             raise self._wrong(f"{self._roots}: {error.strerror or error}") from None
         server = Server(self.location, self._token, roots)
-        with connected(server, self._wrong, "push again, it goes on behind what is written") as client:
+        with connected(
+            server, self._wrong, self._away, "push again, it goes on behind what is written"
+        ) as client:
             yield _Relation(client, self.relation, f"{identifier} {self.name}")
 
     def _wrong(self, text: str) -> LftjError:
         return SinkError(f"sink {self.name!r}: {text}")
+
+    def _away(self, text: str) -> LftjError:
+        return SinkAwayError(f"sink {self.name!r}: {text}")
 
 
 class _Relation:

@@ -23,7 +23,7 @@ from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from urllib.parse import urlsplit
 
-from lftj.errors import SinkError
+from lftj.errors import SinkAwayError, SinkError
 from maintenance.sinks.begun_rows import texts_at
 from maintenance.sinks.json_text import json_text
 from maintenance.sinks.sink import Sink, operations_of
@@ -167,7 +167,7 @@ class _Connection:
         self._path = (sink.url.path or "/") + (f"?{sink.url.query}" if sink.url.query else "")
 
     def post(self, key: str, text: bytes) -> None:
-        """Raises SinkError where it is refused, or can't be sent by as many tries as may be."""
+        """Raises SinkError where it is refused, SinkAwayError where as many tries as may be come to nothing."""
         wait, said = _FIRST_WAIT, ""
         headers = {**self._sink.headers, "Content-Type": "application/json", "Idempotency-Key": key}
         for tried in range(self._sink.tries):
@@ -188,7 +188,8 @@ class _Connection:
             said = f"{answer.status} {answer.reason}" + (f", {about!r}" if about else "")
             if answer.status < 500 and answer.status not in _LATER:
                 raise self._failed(key, f"refused it, {said}: mend it there, and push again")
-        raise self._failed(key, f"did not take it, tried {self._sink.tries} times, {said}: push again")
+        text = f"did not take it, tried {self._sink.tries} times, {said}: push again"
+        raise SinkAwayError(str(self._failed(key, text)))
 
     def close(self) -> None:
         self._connection.close()

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as arrow_flight
 
-from lftj.errors import LftjError, SourceError
+from lftj.errors import LftjError, SourceAwayError, SourceError
 from maintenance.changes.labels import WEIGHT, label_beside
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.flight_client import (
@@ -121,7 +121,7 @@ class FlightSource(Source):
             )
         except OSError as error:
             raise self._wrong(f"{self._roots}: {error.strerror or error}") from None
-        with connected(server, self._wrong, "pull again, it goes on behind the cursor") as client:
+        with connected(server, self._wrong, self._away, "pull again, it goes on behind the cursor") as client:
             place = cursor.places.get(self.head)
             if place is None or place.position == _BEGUN:
                 yield self._all_rows(workspace, client, place)
@@ -218,6 +218,9 @@ class FlightSource(Source):
 
     def _wrong(self, text: str) -> LftjError:
         return SourceError(f"source {self.name!r}: {text}")
+
+    def _away(self, text: str) -> LftjError:
+        return SourceAwayError(f"source {self.name!r}: {text}")
 
 
 class _Ahead:

@@ -50,10 +50,12 @@ class Client:
 
 
 @contextmanager
-def connected(server: Server, wrong: Callable[[str], LftjError], again: str) -> Generator[Client]:
-    """A client; what Flight raises is what ``wrong`` makes of its words.
+def connected(
+    server: Server, wrong: Callable[[str], LftjError], away: Callable[[str], LftjError], again: str
+) -> Generator[Client]:
+    """A client; what Flight raises is what ``wrong`` makes of its words, or ``away`` where nobody answers.
 
-    ``again``: what is to be done where the service is not there, as words.
+    ``again``: what is to be done then, as words.
     """
     try:
         with flight.FlightClient(server.location, tls_root_certs=server.tls_roots) as connection:
@@ -61,7 +63,7 @@ def connected(server: Server, wrong: Callable[[str], LftjError], again: str) -> 
     except flight.FlightUnauthenticatedError:
         raise wrong(f"{server.location} knows no such token: give one, with token=") from None
     except (flight.FlightUnavailableError, flight.FlightTimedOutError, flight.FlightCancelledError) as error:
-        raise wrong(f"{server.location} is not there: {reason(error)}: {again}") from None
+        raise away(f"{server.location} is not there: {reason(error)}: {again}") from None
     except flight.FlightError as error:
         raise wrong(f"{server.location} says: {words_of(error)}") from None
     except OSError as error:
