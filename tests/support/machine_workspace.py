@@ -71,16 +71,24 @@ def contents(ws: Workspace) -> dict[str, list[Any]]:
 
 def expected(edges: set[tuple[int, int]]) -> dict[str, list[Any]]:
     """By brute force."""
-    two = [(a, c) for a, b in edges for d, c in edges if d == b]
-    deg = Counter(a for a, _ in edges)
+    after: dict[int, list[int]] = {}
+    for a, b in edges:
+        after.setdefault(a, []).append(b)
+    paths = [(a, b, c) for a, b in edges for c in after.get(b, ())]
     far: Counter[int] = Counter()
-    for a, c in two:
+    for a, _, c in paths:
         far[a] += c
+    deg = degrees(edges)
     return {
         "e": sorted(edges),
-        "deg": sorted(deg.items()),
-        "far": sorted((a, far[a]) for a in {a for a, _ in two}),
-        "two": sorted(set(two)),
-        "tri": sorted((a, b, c) for a, b in edges for d, c in edges if d == b and (a, c) in edges),
-        "hist": sorted(Counter(deg.values()).items()),
+        "deg": deg,
+        "far": sorted(far.items()),
+        "two": sorted({(a, c) for a, _, c in paths}),
+        "tri": sorted((a, b, c) for a, b, c in paths if (a, c) in edges),
+        "hist": sorted(Counter(n for _, n in deg).items()),
     }
+
+
+def degrees(edges: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The head ``deg`` alone."""
+    return sorted(Counter(a for a, _ in edges).items())

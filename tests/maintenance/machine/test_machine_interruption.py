@@ -25,7 +25,7 @@ from maintenance import Workspace
 from maintenance.machine import machine
 from maintenance.machine.structures import Sizes
 from support.injected_lines import Injected, Lines
-from support.machine_workspace import contents, expected, insert, made, of
+from support.machine_workspace import contents, degrees, expected, insert, made, of
 from support.rows import rows_of
 
 NODES = 7
@@ -77,10 +77,10 @@ class Scene:
             assert there in (None, self.edges)
         else:
             self.fast += tx.stats.fast
-            weights = Counter(expected(self.edges)["deg"])
+            weights = Counter(degrees(self.edges))
             for *row, weight in rows_of(changed):
                 weights[tuple(row)] += weight
-            assert +weights == Counter(expected(after)["deg"])
+            assert +weights == Counter(degrees(after))
             assert there in (None, after)
             self.edges = after
         self.pending = None
@@ -94,7 +94,7 @@ class Scene:
             for *row, weight in rows_of(self.told.pop(0)):
                 self.heard[tuple(row)] += weight
                 assert self.heard[tuple(row)] in (0, 1)
-        assert +self.heard == Counter(expected(self.edges)["deg"])
+        assert +self.heard == Counter(degrees(self.edges))
 
     def check(self, lines: Lines | None = None) -> None:
         with lines or nullcontext():

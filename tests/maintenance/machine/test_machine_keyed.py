@@ -80,7 +80,8 @@ def outcome(ws: Workspace, changes: list[tuple[str, str, list[tuple[Any, ...]]]]
     except errors.LftjError as error:
         return f"{type(error).__name__}: {error}", 0
     figures = tx.stats.inserted, tx.stats.erased, tx.stats.no_changes
-    return ({head: sorted(rows_of(tx.changes[head]), key=str) for head in ws.heads}, figures), tx.stats.fast
+    told = {head: sorted(rows_of(table), key=str) for head, table in tx.changes.items()}
+    return (told, figures), tx.stats.fast
 
 
 class Model:
@@ -117,6 +118,7 @@ def test_keys_have_one_row(kind: str, is_wide: bool, sizes: Sizes | None) -> Non
     draw, n_fast, n_refused = Random(kind + str(is_wide)), 0, 0
     rules = OF_WIDE if is_wide else RULES
     both = [fast_one(kind, sizes, rules=rules), set_up(Workspace(single_changes="general"), kind, rules)]
+    of(both[0]).checks = False  # the other one says what is right
     values = VALUES[kind][1]
     for number in range(160):
         changes = []
