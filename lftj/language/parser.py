@@ -12,6 +12,7 @@ Invariants
 3. No tree is nested deeper than :data:`MAX_NESTING`: later passes may recurse.
 4. What is short for other rules is taken apart (:mod:`lftj.language.filtered_aggregates`,
    :mod:`lftj.language.top_rows`, :mod:`lftj.language.nearest_rows`).
+5. A tree never changes: who asks for one text again may get the same one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 MAX_NESTING = 100
 """Levels of parentheses and operators: a bound that keeps later passes off Python's recursion limit."""
 
+REMEMBERED = 64
+"""Texts whose trees are kept: those that were asked for last."""
+
+LONGEST_REMEMBERED = 1_000
+"""Characters of a text whose tree is kept: a tree takes some 70 bytes for each."""
+
 
 def parse(text: str) -> Program:
     """The syntax tree of a program: a list of rules, each ended by a dot.
@@ -53,6 +60,13 @@ def parse(text: str) -> Program:
     >>> program.rules[0].heads[0].relation, len(program.rules[0].body)
     ('hub', 2)
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a program is a str, not {type(text).__name__}")
+    return _parsed(text) if len(text) <= LONGEST_REMEMBERED else _parsed.__wrapped__(text)
+
+
+@functools.lru_cache(REMEMBERED)
+def _parsed(text: str) -> Program:
     import lark
 
     from lftj.language.filtered_aggregates import without_filters
@@ -62,8 +76,6 @@ def parse(text: str) -> Program:
     from lftj.language.top_rows import with_bars
     from lftj.language.window_rows import with_windows
 
-    if not isinstance(text, str):
-        raise TypeError(f"a program is a str, not {type(text).__name__}")
     try:
         tree = _grammar().parse(text)
     except lark.exceptions.UnexpectedInput as error:
