@@ -148,6 +148,20 @@ def nothing_announced() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """What is on a disk after a power failure is told by :mod:`support.disks`, not by waiting for this one.
+
+    Processes that tests start, and kill, do wait.
+    """
+    from maintenance.store import disk
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "_sync_content", lambda descriptor: None)
+        patch.setattr(disk, "_sync_names", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def warmed(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The folder of compiled kernels with everything in it: no process that a test starts has to compile.

@@ -46,6 +46,7 @@ class DiskFile:
 
 # macOS has no fdatasync; there fsync is what there is.
 _sync_content = getattr(os, "fdatasync", os.fsync)
+_sync_names = os.fsync
 
 
 class Disk:
@@ -93,6 +94,6 @@ class Disk:
         """Wait until the names in a folder are on disk."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            _sync_names(descriptor)
         finally:
             os.close(descriptor)

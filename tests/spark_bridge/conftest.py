@@ -1,4 +1,4 @@
-"""What the tests of this room share: stores of states on four kinds of file system, and none of a disk."""
+"""What the tests of this room share: stores of states on four kinds of file system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from obstore.store import LocalStore
 from pyarrow import fs
 
-from maintenance.store import disk
 from maintenance.store.conditional_put import ConditionalPut
 from spark_bridge.state.store import StateStore
 from support.state_stores import MakeStore
@@ -38,9 +37,3 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
         return store
 
     return make
-
-
-@pytest.fixture
-def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for the disk: of tests that write thousands of files, and are not about what is on it."""
-    monkeypatch.setattr(disk, "_sync_content", lambda descriptor: None)

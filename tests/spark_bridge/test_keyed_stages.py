@@ -27,8 +27,6 @@ from support.small_limits import wide_relations
 from support.stage_pipeline import StagePipeline
 from support.strategies import any_row
 
-pytestmark = pytest.mark.usefixtures("unsynced")
-
 RULE = """
     busy[c] = count() <- orders(customer: c), customers(c).
     pair(i, j, c) <- orders(customer: c, id: i), orders(customer: c, id: j), i < j.

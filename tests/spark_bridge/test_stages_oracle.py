@@ -39,10 +39,7 @@ from support.spark_types import in_spark, spark_tables
 from support.stage_pipeline import StagePipeline, signed_table
 from support.strategies import Scenario, any_row, scenarios
 
-pytestmark = [
-    pytest.mark.usefixtures("unsynced"),
-    pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
 N_EXAMPLES = 2 * settings.default.max_examples if settings.default else 100
 

@@ -24,8 +24,6 @@ from support.rows import rows_of
 from support.stage_pipeline import StagePipeline
 from support.stream_model import Batch, Model, ModelStream, Row
 
-pytestmark = pytest.mark.usefixtures("unsynced")
-
 pytest.importorskip("pyspark")
 
 INT = pa.int64()
