@@ -19,10 +19,11 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.ui.explainMode": "simple",
     "spark.python.daemon.module": "spark_bridge.worker_daemon",
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UseSerialGC -Xmn600m -XX:MetaspaceSize=512m "
+    "-XX:CompileThresholdScaling=0.1 -XX:+UseSerialGC -Xmn600m -XX:MetaspaceSize=512m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -38,9 +39,10 @@ SETTINGS = {
 """The time zone is none that values are in: results must not depend on it.
 
 A session of the tests lives for minutes: what Java's second compiler and its parallel collector would take is
-half of the processor time of the whole, and to verify Spark's own classes takes a tenth of its start.  Java
+half of the processor time of the whole, and to verify Spark's own classes takes a tenth of its start.  Where
+the first compiler begins after a tenth of the calls that it would wait for, Java takes a twelfth less.  Java
 with one compiler keeps 48 MB of code, which a run fills: it would throw code away and compile it again.  No
-Java code is made of plans, each of which runs once over a few rows.
+Java code is made of plans, each of which runs once over a few rows; nor are they told in full to listeners.
 Simplified tracebacks are asked for through the environment of workers, by some plans and not by others, and
 each environment has workers of its own.
 """
