@@ -14,6 +14,7 @@ a function's code stands is not among what is said.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,8 +28,11 @@ def code_address(compiled: Any, arguments: Sequence[types.Type]) -> int:
 
     Of code that is not compiled 0, which :func:`caller_of` does not look at.
     """
-    if config.DISABLE_JIT:
-        return 0
+    return 0 if config.DISABLE_JIT else _address(compiled, tuple(arguments))
+
+
+@functools.cache
+def _address(compiled: Any, arguments: tuple[types.Type, ...]) -> int:
     made = _made(compiled, arguments)
     where: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
     assert where
