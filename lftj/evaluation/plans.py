@@ -155,6 +155,10 @@ class Plans:
     _nearest: dict[_RuleOf, Nearest | str | None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
+        """Of an image, plans are made again."""
+        return Plans, ()
+
     def planned(
         self, rule: CheckedRule, wanted: Wanted, values: Mapping[str, Value], catalog: Catalog
     ) -> Planned:

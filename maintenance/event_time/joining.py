@@ -97,10 +97,6 @@ class JoinedRows(Grown):
         rows = np.ascontiguousarray(rows[:, change.new[self.name].weights(rows) == 0])
         return Change(rows, np.ones(rows.shape[1], np.int64)) if rows.shape[1] else None
 
-    def __getstate__(self) -> dict[str, object]:
-        """For an image (:mod:`maintenance.image`): plans are made again."""
-        return {**self.__dict__, "_plans": Plans()}
-
 
 def _coming(name: str, schema: Schema, change: Change | None) -> Relation:
     """The relation of the rows that a change brings."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lftj.errors import RangeError
+from lftj.evaluation.plans import Plans
 from lftj.language.body import CheckedProgram
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Wildcard
@@ -104,6 +105,8 @@ class MaintainedHead(Staged):
             if atom.functional
         )
         self.keeping = keeping
+        self.plans = Plans()
+        """Of its evaluation from the base relations, when it is verified."""
         self.sources = self._planned(versions, intermediates, components)
         self.counts_support = len(self.sources) > 1 or not all(s.is_distinct for s in self.sources)
         self._support = StagedValue(SupportVersion(len(self.schema.shown.columns)))

@@ -1,6 +1,7 @@
 """`recompute`: a head is evaluated again, whole, and what it was is subtracted; so is a recursive component.
 
-Nothing is kept beside the heads themselves.
+Nothing is kept beside the heads themselves but plans, whose key orders stay until a relation is several times
+as large or as small (:mod:`lftj.evaluation.plans`).
 
 Cost: of a step, that of evaluating the rules over the new versions, and a merge of both states of each head.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lftj.evaluation.evaluation import Evaluation
+from lftj.evaluation.plans import Plans
 from lftj.evaluation.request import Request
 from lftj.storage.relation import Relation
 from lftj.storage.signed_rows import difference
@@ -36,6 +38,7 @@ class RecomputedHead(HeadSource):
         self._name = request.name
         self._program = request.program
         self._reads = request.reads
+        self._plans = Plans()
         schema = request.program.derived[request.name]
         self.is_function = schema.functional  # evaluation refuses two values
         self.sorted_by = tuple(range(len(schema.columns)))
@@ -53,7 +56,10 @@ class RecomputedHead(HeadSource):
     def _evaluation(self, building: Building) -> Evaluation:
         tables = {name: building.versions[name] for name in self._reads}
         threads, advance = building.threads, building.advance
-        return Evaluation(Request(self._program, tables, self._name, threads=threads, advance=advance))
+        request = Request(
+            self._program, tables, self._name, threads=threads, advance=advance, plans=self._plans
+        )
+        return Evaluation(request)
 
 
 class Recompute(HeadStrategy):

@@ -10,7 +10,7 @@ import numpy as np
 from lftj.errors import VerificationError
 from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.request import Request
-from lftj.language.body import Wanted
+from lftj.language.body import CheckedProgram, Wanted
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -41,10 +41,10 @@ def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rel
         program = head.program if is_view(name) else head.program.as_written
         if program.wanted is not None and name in program.wanted.results:
             if id(program.wanted) not in wanted:
-                wanted[id(program.wanted)] = _as_written(program.wanted, relations, head.keeping.max_rounds)
+                wanted[id(program.wanted)] = _as_written(program.wanted, relations, head)
             relations[name] = wanted[id(program.wanted)][name]
         elif name not in relations:
-            request = Request(program, relations, name, max_rounds=head.keeping.max_rounds)
+            request = _request(program, relations, name, head)
             relations |= Evaluation(request).whole()
         if not head.is_beside:
             _compare(name, versions[name], relations[name])
@@ -71,14 +71,23 @@ def verify_closed(state: State) -> None:
             )
 
 
-def _as_written(wanted: Wanted, relations: Mapping[str, Relation], max_rounds: int) -> dict[str, Relation]:
+def _request(
+    program: CheckedProgram, relations: Mapping[str, Relation], name: str, head: MaintainedHead
+) -> Request:
+    """To evaluate ``name`` as ``head`` is kept, by the plans of the last time."""
+    return Request(program, relations, name, max_rounds=head.keeping.max_rounds, plans=head.plans)
+
+
+def _as_written(
+    wanted: Wanted, relations: Mapping[str, Relation], head: MaintainedHead
+) -> dict[str, Relation]:
     """The wanted heads of a program, all that they read evaluated whole."""
     program = wanted.whole
     needed = {*wanted.results}.union(*map(program.read_by, wanted.results))
     found = {name: relation for name, relation in relations.items() if name not in needed}
     for name in (name for names in heads_by_stratum(program) for name in names):
         if name in needed and name not in found:
-            found |= Evaluation(Request(program, found, name, max_rounds=max_rounds)).whole()
+            found |= Evaluation(_request(program, found, name, head)).whole()
     return found
 
 
