@@ -167,11 +167,11 @@ class _Connection:
         self._path = (sink.url.path or "/") + (f"?{sink.url.query}" if sink.url.query else "")
 
     def post(self, key: str, text: bytes) -> None:
-        """Raises SinkError where it is refused, SinkAwayError where as many tries as may be come to nothing."""
+        """Raises SinkError where it is refused, SinkAwayError where all tries come to nothing."""
         wait, said = _FIRST_WAIT, ""
         headers = {**self._sink.headers, "Content-Type": "application/json", "Idempotency-Key": key}
-        for tried in range(self._sink.tries):
-            if tried:
+        for number in range(self._sink.tries):
+            if number:
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
             try:
@@ -188,11 +188,11 @@ class _Connection:
             said = f"{answer.status} {answer.reason}" + (f", {about!r}" if about else "")
             if answer.status < 500 and answer.status not in _LATER:
                 raise self._failed(key, f"refused it, {said}: mend it there, and push again")
-        text = f"did not take it, tried {self._sink.tries} times, {said}: push again"
-        raise SinkAwayError(str(self._failed(key, text)))
+        tried = f"did not take it, tried {self._sink.tries} times, {said}: push again"
+        raise self._failed(key, tried, SinkAwayError)
 
     def close(self) -> None:
         self._connection.close()
 
-    def _failed(self, key: str, what: str) -> SinkError:
-        return SinkError(f"sink {self._sink.name!r}: row {key}: {self._sink.place} {what}")
+    def _failed(self, key: str, what: str, kind: type[SinkError] = SinkError) -> SinkError:
+        return kind(f"sink {self._sink.name!r}: row {key}: {self._sink.place} {what}")
