@@ -141,7 +141,7 @@ class StratificationError(RuleError):
 
 
 class RecursionNotSupportedError(RuleError):
-    """A relation depends on itself, where that can't be evaluated: in Spark."""
+    """A relation depends on itself, and no column of it stays: it can't be kept on Spark's executors."""
 
 
 class TypeClashError(RuleError):

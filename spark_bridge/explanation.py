@@ -22,12 +22,26 @@ from pyspark.sql import DataFrame
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.values.shown_text import ShownText, counted
 from lftj.values.streams import span_text
-from spark_bridge.join import BY_OWN, Joining, When, check_when, checked_asked, known_grids
+from spark_bridge.join import (
+    BY_OWN,
+    Joining,
+    When,
+    check_when,
+    checked_asked,
+    checked_rounds,
+    known_grids,
+    takes_rounds,
+)
 from spark_bridge.narrowing.narrowed_rules import Condition
 from spark_bridge.placing.grids import Grid, HeadGrids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.key_sample import sampled_grids
+from spark_bridge.placing.known_sizes import IN_PROCESS, ONE_PROCESS
 from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.recursive_rule import RecursiveRule
+from spark_bridge.recursion.rounds import most_rounds
+from spark_bridge.recursion.step_rules import best_of
 
 
 def explain(
@@ -41,23 +55,28 @@ def explain(
     when: When = "always",
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
+    max_rounds: int | None = None,
 ) -> ShownText:
     """How :func:`~spark_bridge.join.join` would cut and send its inputs, as a text.
 
-    Runs the query that samples the inputs, where the join would take a sample, and of heads that other heads
-    read the joins; nothing else.  Raises as ``join`` does.
+    Runs the query that samples the inputs, where the join would take a sample, of heads that other heads
+    read the joins, and of those by rounds a job for each relation, which counts it; no round, and nothing
+    else.  Raises as ``join`` does.
     """
     check_when(when)
-    whole = Joining(rule, relations, head, partitions, shares, nulls, when)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when, checked_rounds(max_rounds))
     joining, asked = whole.narrowed(checked_asked(where, columns, None))
-    text, frames = joining.heads()
+    text, frames = joining.heads(run_rounds=False)
     plans, n_partitions = text.plans(), joining.n_partitions
     choices = joining.choices()
+    for plan in (plan for plan in plans if plan.name not in frames):
+        is_by_rounds = takes_rounds(plan, shares)
+        choices[plan.name] = _rounds(text, plan, frames) if is_by_rounds else "planned behind the rounds"
     read = {name: frames[name] for name, _ in text.relations}
     known = [known_grids(text, number, read, n_partitions, shares) for number in range(len(plans))]
     grids: list[HeadGrids | None] = []
     for number, found in enumerate(known):
-        if choices.get(shown_name(plans[number].name)) == BY_OWN:
+        if choices.get(shown_name(plans[number].name)) == BY_OWN or plans[number].name not in frames:
             grids.append(None)
         else:
             grids.append(sampled_grids(frames, text, number, n_partitions) if found is None else found)
@@ -90,6 +109,33 @@ def explained(
     return ShownText("\n".join([*lines, *(line for head in heads for line in _head(*head, choices or {}))]))
 
 
+def _rounds(text: ProgramText, plan: HeadPlan, frames: Mapping[str, DataFrame]) -> str:
+    """What is to be said of a head by rounds: beside which figures other ways are quicker."""
+    lines = [
+        "by rounds: no column stays the same in each rule",
+        f"{counted(most_rounds(text), 'round')} at most, of a checkpoint and three shuffles, a second or so",
+    ]
+    known = {name: frames[name].count() for name in plan.reads if name in frames}
+    lines += [f"{name}  {counted(n_rows, 'row')}" for name, n_rows in known.items()]
+    n_bytes = sum(n_rows * len(frames[name].columns) * IN_PROCESS for name, n_rows in known.items())
+    if n_bytes <= ONE_PROCESS:
+        lines.append(
+            f"one process would take {n_bytes:,} bytes for that, and be quicker: shares={{}} (one task),"
+            " lftj.Database, or MaintainedJoin(where='driver')"
+        )
+    else:
+        lines.append(f"one process would take {n_bytes:,} bytes for that, and for the head what it has")
+    rule = plan.by_rounds
+    assert rule is not None
+    if best_of(rule, plan.name):
+        n_rounds = max(1, sum(known.values())).bit_length()
+        lines.append(
+            "values go one step a round: for components over ways of more than some"
+            f" {n_rounds} steps (log2 of the rows), GraphFrames' connectedComponents takes fewer rounds"
+        )
+    return "\n".join(lines)
+
+
 def _streams(text: ProgramText) -> list[str]:
     lines = []
     schemas = dict(text.relations)
@@ -113,18 +159,26 @@ def _head(plan: HeadPlan, grids: HeadGrids | None, is_small: bool, choices: Mapp
     if grids is None and is_auxiliary(plan.name):
         return []
     if grids is None:
-        rules = [line for rule in plan.rules for line in rule.checked.text.strip().splitlines()]
-        return [f"{plan.name}({columns}), {said}", *(f"  {line.strip()}" for line in rules)]
+        first, *more = (said or "").splitlines()
+        rules = [line for rule in plan.rules for line in _texts(rule)]
+        return [f"{plan.name}({columns}), {first}", *rules, *(f"    {line}" for line in more)]
     shuffles = "two shuffles: what cells give is combined by key" if plan.crosses else "one shuffle"
     shuffles += "; small, without a sample" if is_small else ""
     lines = [f"{plan.name}({columns}), {counted(grids.partitions, 'partition')}, {shuffles}"]
     lines += [] if said is None else [f"  {said}"]
     for number, rule in enumerate(plan.rules):
-        lines += [f"  {line.strip()}" for line in rule.checked.text.strip().splitlines()]
+        lines += _texts(rule)
+        if isinstance(rule, RecursiveRule):
+            stays = f"{', '.join(rule.axes)} the same in each rule" if rule.axes else "all in one cell"
+            lines.append(f"    {stays}: a cell goes round by itself")
         for grid in grids.grids:
             if grid.rule == number:
                 lines += _grid(plan, grid, grids)
     return lines
+
+
+def _texts(rule: HeadRule) -> list[str]:
+    return [f"  {line.strip()}" for text in rule.texts for line in text.strip().splitlines()]
 
 
 def _grid(plan: HeadPlan, grid: Grid, grids: HeadGrids) -> list[str]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, OrderError, SourceError
+from lftj.evaluation.request import MAX_ROUNDS
 from lftj.language.diagnostics import suggestion
 from lftj.language.several_aggregates import shown_name
 from spark_bridge.acyclic.equal_meaning import OnlyCells
@@ -32,13 +33,15 @@ from spark_bridge.narrowing.narrowed_rules import Asked, Condition, Narrowed, na
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import plan_frame
-from spark_bridge.placing.known_sizes import small_grids
+from spark_bridge.placing.known_sizes import counted_grids, small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import InputNulls, Placer, check_nulls
 from spark_bridge.placing.read_columns import ReadColumns, read_program
+from spark_bridge.placing.recursive_rule import RecursiveRule
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
 from spark_bridge.placing.worker_process import Batches, TaskFunction, in_worker
+from spark_bridge.recursion.rounds import found_by_rounds
 
 MOST_PARTITIONS = 1_000_000
 
@@ -63,6 +66,7 @@ def join(
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
     limit: int | None = None,
+    max_rounds: int | None = None,
 ) -> DataFrame:
     """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
 
@@ -84,14 +88,19 @@ def join(
     they are, behind which tasks search no further.  What is done with the DataFrame afterwards Spark does
     with the join's rows.
 
-    Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once; errors in the data (NullError,
-    NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the action as Spark's
-    PythonException, whose text has ours.
+    A head that depends on itself is found by cells where a column of it stays the same in each rule.  Where
+    none does this call finds it, by rounds of jobs (:mod:`spark_bridge.recursion.rounds`), or with ``shares``
+    one task.  ``max_rounds``: rounds with new tuples after which a recursion is given up, by default 100, in
+    a cell 1,000,000.
+
+    Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once, and RoundLimitError; errors in
+    the data (NullError, NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the
+    action, or of this call where it runs rounds, as Spark's PythonException, whose text has ours.
     """
     check_nulls(nulls)
     check_when(when)
     asked = checked_asked(where, columns, limit)
-    whole = Joining(rule, relations, head, partitions, shares, nulls, when)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when, checked_rounds(max_rounds))
     rules = (one for plan in whole.read()[0].plans() for one in plan.rules)
     for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
@@ -114,6 +123,13 @@ def checked_asked(
     return Asked(conditions, None if columns is None else tuple(columns), limit)
 
 
+def checked_rounds(max_rounds: int | None) -> int:
+    """Rounds of a recursion as a program has them.  Raises LimitError."""
+    if max_rounds is not None and (isinstance(max_rounds, bool) or max_rounds < 1):
+        raise LimitError(f"max_rounds is {max_rounds!r}; it is a whole number from 1")
+    return MAX_ROUNDS if max_rounds is None else max_rounds
+
+
 @dataclass(frozen=True)
 class Joining:
     """A program over relations, with the arguments of :func:`join`."""
@@ -125,10 +141,12 @@ class Joining:
     shares: Mapping[str, int] | None
     nulls: InputNulls
     when: When
+    max_rounds: int = MAX_ROUNDS
 
     def read(self) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
         """The program, and the relations as it reads them; raises as ``read_program`` does."""
-        return read_program(self.rule, self.head, self.relations, self.nulls)
+        text, frames, columns = read_program(self.rule, self.head, self.relations, self.nulls)
+        return replace(text, max_rounds=self.max_rounds), frames, columns
 
     @property
     def n_partitions(self) -> int:
@@ -144,16 +162,23 @@ class Joining:
                 message = f"columns= names {name!r}{suggestion(name, schema.names)}: {plan.name!r} has none"
                 raise SourceError(message)
         wanted = schema.names if asked.columns is None else asked.columns
-        if not asked.where and set(wanted) == set(schema.names):
-            return self, Narrowed(self.rule, plan.name, self.relations, (), ())
+        is_whole = not asked.where and set(wanted) == set(schema.names)
+        if is_whole or isinstance(plan.rules[0], RecursiveRule):  # whose rows rest on others of it
+            return self, Narrowed(self.rule, plan.name, self.relations, asked.where, ())
         found = narrowed(self.rule, plan.name, schema, self.relations, asked.where, wanted)
         return replace(self, rule=found.rule, head=found.head, relations=found.relations), found
 
-    def heads(self, most: int | None = None) -> tuple[ProgramText, dict[str, DataFrame]]:
-        """The program, its relations and heads; ``most``: of the result's rows that a task gives."""
+    def heads(
+        self, most: int | None = None, *, run_rounds: bool = True
+    ) -> tuple[ProgramText, dict[str, DataFrame]]:
+        """The program, its relations and heads; ``most``: of the result's rows that a task gives.
+
+        ``run_rounds``: else heads by rounds, and what reads them, are left out.
+        """
         text, read, columns = self.read()
         once = columns.each_once(self.relations) if self.when == "cyclic" else None
-        return text, head_frames(text, read, self.n_partitions, self.shares, self.nulls, once, most)
+        options = (self.n_partitions, self.shares, self.nulls, once, most, run_rounds)
+        return text, head_frames(text, read, *options)
 
     def frame(self, asked: Asked) -> DataFrame:
         """The rows that are asked for."""
@@ -189,18 +214,25 @@ def head_frames(
     nulls: InputNulls,
     once: Mapping[str, DataFrame] | None = None,
     most: int | None = None,
+    run_rounds: bool = True,
 ) -> dict[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them.
 
     ``once``: the relations with each row once, where heads without a cycle are to be Spark's.
-    ``most``: of the result's rows that a task gives.
+    ``most``: of the result's rows that a task gives.  ``run_rounds``: else heads by rounds, and what reads
+    them, are left out.
     """
     frames = dict(relations)
     choices = cycle_choices(text, relations, once is not None)
     plans, own = text.plans(), own_heads(text)
     for number, plan in enumerate(plans):
         wanted = most if plan is plans[-1] else None
-        if choices.get(shown_name(plan.name)) != BY_OWN:
+        if not run_rounds and (takes_rounds(plan, shares) or any(name not in frames for name in plan.reads)):
+            continue
+        if takes_rounds(plan, shares):
+            evaluate = functools.partial(_step, partitions, nulls)
+            frames[plan.name] = found_by_rounds(text, number, frames, partitions, evaluate)
+        elif choices.get(shown_name(plan.name)) != BY_OWN:
             given = known_grids(text, number, relations, partitions, shares)
             frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls, wanted)
         elif plan.name in own:
@@ -208,6 +240,24 @@ def head_frames(
             schemas = _schemas(text, head)
             frames[plan.name] = own_frame(head, schemas, frames, nulls, {**frames, **(once or {})})
     return frames
+
+
+def takes_rounds(plan: HeadPlan, shares: Mapping[str, int] | None) -> bool:
+    """Whether a head is found by rounds: with shares by hand one cell finds it."""
+    return plan.by_rounds is not None and shares is None
+
+
+def _step(
+    partitions: int,
+    nulls: InputNulls,
+    text: ProgramText,
+    frames: Mapping[str, DataFrame],
+    rows: Mapping[str, int],
+) -> DataFrame:
+    """What a step of a recursion gives over relations of so many ``rows``."""
+    (plan,) = text.plans()
+    given = counted_grids(rows, text.schemas(0), plan, partitions)
+    return head_frame(text, 0, plan, frames, partitions, given, nulls)
 
 
 def cycle_choices(text: ProgramText, relations: Mapping[str, DataFrame], by_own: bool) -> dict[str, str]:

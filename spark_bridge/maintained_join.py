@@ -42,7 +42,8 @@ class MaintainedJoin:
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
     there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
-    ``where``: on ``"executors"`` the state is cut into partitions, in files at ``state``, that tasks step.
+    ``where``: on ``"executors"`` the state is cut into partitions, in files at ``state``, that tasks step;
+    a head that depends on itself is kept there if a column of it stays the same in each rule.
     In the ``"driver"`` a workspace keeps it, in its memory and in a folder of its machine, and steps each
     batch without a task: for relations that fit there by far the quicker, and for all that a workspace keeps,
     recursion, windows and functions of one's own among it.  ``"auto"`` makes it in the driver where the

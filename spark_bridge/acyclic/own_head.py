@@ -15,6 +15,7 @@ from lftj.language.syntax import Aggregate, Head, Rule, Variable
 from spark_bridge.acyclic.cycles import body_is_acyclic
 from spark_bridge.front_ends.rule_names import unused_name, usable
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.recursive_rule import RecursiveRule
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def own_heads(text: ProgramText) -> dict[str, OwnHead]:
     found = {}
     for plan in plans:
         head: OwnHead | None = None
+        if isinstance(plan.rules[0], RecursiveRule):
+            continue  # Spark's operators find no fixpoint
         if plan.name in several:
             head = _several(text, plan)
         elif not is_auxiliary(plan.name):

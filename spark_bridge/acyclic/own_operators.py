@@ -30,7 +30,7 @@ from lftj.language.syntax import Aggregate, Atom, Constant, Variable
 from spark_bridge.acyclic.equal_meaning import AGGREGATES, is_constant, refuse_other_meaning, variables
 from spark_bridge.acyclic.own_head import OwnHead
 from spark_bridge.front_ends.row_conditions import condition
-from spark_bridge.placing.head_plan import HeadRule
+from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import plain, spark_schema
 

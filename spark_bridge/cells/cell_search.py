@@ -26,6 +26,7 @@ from lftj.storage.relation import Relation
 from lftj.values.domains import Domains
 from lftj.values.kinds import cast_decimal
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_rule import cell_name
 from spark_bridge.placing.packets import CellAddress, CellInput, PacketWriter, cell_inputs, packed
 from spark_bridge.placing.placing import split
 from spark_bridge.placing.slices import slices
@@ -63,7 +64,8 @@ class CellSearch:
         databases: Databases = {}
         for cell in cell_inputs(batches):
             database, program = self._loaded(cell, databases)
-            found = database.stream(program, batch_rows=BATCH_ROWS)
+            head, most = cell_name(self.plan.name), self._text.max_rounds
+            found = database.stream(program, batch_rows=BATCH_ROWS, head=head, max_rounds=most)
             for batch in each_keeping(self._orders(cell), iter(found)):
                 if batch.num_rows:
                     yield batch

@@ -34,7 +34,8 @@ from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import contribution, in_types
 from spark_bridge.cells.search_engine import contribution_schema
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
 from spark_bridge.placing.schemas import declared_schema
 

@@ -22,7 +22,8 @@ from lftj.values.domains import Domains
 from lftj.values.functional import refuse_conflicts
 from lftj.values.schema import Column, ColumnType, Schema
 from spark_bridge.cells.cell_search import BATCH_ROWS, contributions, in_types
-from spark_bridge.placing.head_plan import HeadRule, ProgramText
+from spark_bridge.placing.head_plan import ProgramText
+from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.packets import cell_inputs
 
 

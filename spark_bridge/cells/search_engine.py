@@ -28,11 +28,16 @@ from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.cell_search import Contribution, contribution, in_types, orders_of
 from spark_bridge.cells.signed_tables import all_came, came, signed, with_weight
-from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText, cell_name
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_rule import HeadRule, cell_name
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
+from spark_bridge.placing.recursive_rule import RecursiveRule
 
 STRATEGIES = {"auto": "auto", "maintain": "delta", "anew": "recompute"}
 """Of a workspace, by policy."""
+
+RECURSIVE = {**STRATEGIES, "maintain": "stages"}
+"""Of heads that depend on themselves."""
 
 Policy = Literal["auto", "maintain", "anew"]
 
@@ -65,7 +70,7 @@ class SearchEngine:
                 cell = _Cell(self._text, self._head, self._schemas, cell_input.address)
                 self._cells[cell_input.address.number] = cell
             with keeping(orders_of(self._text, self._head, cell.address.rule, cell.address.marks)):
-                found += cell.step(cell_input, STRATEGIES[policy])
+                found += cell.step(cell_input, policy)
             self.taken += cell.taken
             self.anew += cell.anew
         return found
@@ -121,8 +126,9 @@ class _Cell:
     def _rule(self) -> HeadRule:
         return self._plan.rules[self.address.rule]
 
-    def step(self, cell_input: CellInput, strategy: str) -> list[Contribution]:
+    def step(self, cell_input: CellInput, policy: Policy) -> list[Contribution]:
         head = cell_name(self._plan.name)
+        strategy = (RECURSIVE if isinstance(self._rule, RecursiveRule) else STRATEGIES)[policy]
         changes = {label: cell_input.table(label, signed(schema)) for label, schema in self._schemas.items()}
         self.taken = sum(table.num_rows for table in changes.values())
         self.anew = False

@@ -29,7 +29,7 @@ from lftj.storage.relation import Relation
 from lftj.values.streams import Stream
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.signed_tables import signed, with_weight
-from spark_bridge.placing.head_plan import cell_name
+from spark_bridge.placing.head_rule import cell_name
 from spark_bridge.placing.packets import CellAddress, CellInput, packed
 
 ADDRESS = CellAddress(0, 0, ())

@@ -22,17 +22,15 @@ from spark_bridge.places.kept_workspace import delete_at, has_workspace
 from spark_bridge.places.moving import Moving, is_moved
 from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import StatePlace
+from spark_bridge.placing.known_sizes import IN_PROCESS, ONE_PROCESS
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.delta_head import DeltaTarget
 from spark_bridge.state.store import StateStore
 
 Where = Literal["driver", "executors", "auto"]
 
-DRIVER_BYTES = 256 << 20
+DRIVER_BYTES = ONE_PROCESS
 """Of a workspace in the driver, by its own figures; to install the rules takes several times as much."""
-
-_BYTES_PER_VALUE = 16
-"""Of a relation in a workspace, an index or two among it, about."""
 
 
 def check_where(where: str) -> None:
@@ -106,7 +104,7 @@ class Placing:
     def _needed_bytes(self, program: ReadProgram) -> int:
         """Of the relations in the driver, about; a job for each counts its rows."""
         return sum(
-            self.relations[name].count() * len(schema) * _BYTES_PER_VALUE
+            self.relations[name].count() * len(schema) * IN_PROCESS
             for name, schema in program.relations.items()
         )
 

@@ -48,12 +48,12 @@ from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import StatePlace
 from spark_bridge.places.told_changes import ToldChanges
 from spark_bridge.placing.char_columns import refuse_padded
+from spark_bridge.placing.job_names import jobs_named
 from spark_bridge.placing.placing import without_nulls
 from spark_bridge.placing.schemas import declared_schema, spark_schema
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.stages.batch_stats import DriverStats
 from spark_bridge.stages.checked_changes import ChangeChecks
-from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.state_versions import identity_of
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.delta_head import DeltaTarget

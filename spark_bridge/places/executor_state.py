@@ -34,7 +34,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lftj.errors import StateError, StreamError
+from lftj.errors import RecursionNotSupportedError, StateError, StreamError
+from lftj.language.diagnostics import error_at
 from lftj.language.recent import Recent
 from maintenance.event_time.moments import code_of, moment_of
 from maintenance.event_time.stream_state import Late
@@ -48,13 +49,13 @@ from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import StatePlace
 from spark_bridge.placing.char_columns import refuse_padded
 from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.job_names import jobs_named
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
 from spark_bridge.stages.checked_head import refuse_difference
 from spark_bridge.stages.clock_stage import BatchClock, clock_type
-from spark_bridge.stages.job_names import jobs_named
 from spark_bridge.stages.running import run_stages
 from spark_bridge.stages.stages import StageChain
 from spark_bridge.stages.state_versions import StateVersions
@@ -99,13 +100,24 @@ class ExecutorOptions:
 def executor_program(program: ReadProgram) -> ReadProgram:
     """The program over what its heads read, as cells can evaluate it.
 
-    Raises RuleError for what they can't, and UnsupportedTypeError.
+    Raises RuleError for what they can't, RecursionNotSupportedError for what only rounds find, and
+    UnsupportedTypeError.
     """
     plans = program.text.plans()
+    for rule in (rule for plan in plans if (rule := plan.by_rounds) is not None):
+        (head,) = rule.syntax.heads
+        raise error_at(RecursionNotSupportedError, rule.text, head.name_span, _by_rounds(head.relation))
     refuse_padded(program.text.rules, program.columns.char_lengths())
     for plan in plans:
         spark_schema(plan.arrow_schema)
     return program.reading({name for plan in plans for name in plan.reads})
+
+
+def _by_rounds(head: str) -> str:
+    return (
+        f"'{head}' depends on itself, and no column of it stays the same in each rule: partitions can't keep"
+        " it apart from each other. Keep it with where='driver', or compute it anew by join"
+    )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spark_bridge.placing.head_plan import CUT, HEAVY, LIGHT, HeadPlan, HeadRule, Placement
+from spark_bridge.placing.head_plan import HeadPlan
+from spark_bridge.placing.head_rule import CUT, HEAVY, LIGHT, HeadRule, Placement
 from spark_bridge.placing.shares import Read, choose_shares, load
 
 MOST_HEAVY = 3

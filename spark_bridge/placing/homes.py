@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_bridge.placing.grids import Grid, HeadGrids
-from spark_bridge.placing.head_plan import HeadPlan, Role
+from spark_bridge.placing.head_plan import HeadPlan
+from spark_bridge.placing.head_rule import Role
 
 
 class Homes:

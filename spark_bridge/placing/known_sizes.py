@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -24,6 +25,12 @@ SMALL_BYTES = 4 << 20
 
 FEW_PARTITIONS = 8
 """More cells are worth a sample whatever the inputs' size: the work of a frequent value stays in one."""
+
+ONE_PROCESS = 256 << 20
+"""Bytes of relations that one process keeps with ease, a driver among them."""
+
+IN_PROCESS = 16
+"""Bytes of a value of a relation there, an index or two among them, about."""
 
 _BYTES_PER_VALUE = 8
 _MOST_BYTES = 1 << 40  # of an estimate: those of joins are products
@@ -42,6 +49,19 @@ def small_grids(relations: Mapping[str, DataFrame], plan: HeadPlan, partitions: 
         return None
     rows = {name: size / (_BYTES_PER_VALUE * len(relations[name].columns)) for name, size in known.items()}
     return plan_grids(plan, InputSample(rows, {}), partitions)
+
+
+def counted_grids(
+    rows: Mapping[str, int], schemas: Mapping[str, pa.Schema], plan: HeadPlan, partitions: int
+) -> HeadGrids | None:
+    """The grids of a head whose inputs have been counted; None where they are not small, or cells are many.
+
+    ``schemas``: of what it reads.
+    """
+    n_bytes = sum(rows[name] * len(schema) * _BYTES_PER_VALUE for name, schema in schemas.items())
+    if partitions > FEW_PARTITIONS or n_bytes > SMALL_BYTES:
+        return None
+    return plan_grids(plan, InputSample({name: float(rows[name]) for name in schemas}, {}), partitions)
 
 
 def unsampled_grids(relations: Mapping[str, DataFrame], plan: HeadPlan, partitions: int) -> HeadGrids:

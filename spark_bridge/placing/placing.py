@@ -21,7 +21,8 @@ from lftj.errors import DataError, NullError
 from lftj.storage.sorting import first_rows_of_equal
 from lftj.values.domains import Domains
 from spark_bridge.placing.grids import Grid, HeadGrids
-from spark_bridge.placing.head_plan import CUT, HEAVY, LIGHT, HeadPlan, Placement
+from spark_bridge.placing.head_plan import HeadPlan
+from spark_bridge.placing.head_rule import CUT, HEAVY, LIGHT, Placement
 from spark_bridge.placing.packets import CellAddress, PacketWriter, packed
 from spark_bridge.placing.slices import gathered, slices
 from spark_bridge.placing.tagged_input import TagReader

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lftj.storage.relation import Relation
 from maintenance.workspace.workspace import Workspace
 from spark_bridge.cells.signed_tables import signed
-from spark_bridge.placing.head_plan import cell_name
+from spark_bridge.placing.head_rule import cell_name
 from spark_bridge.placing.packets import cell_inputs
 from spark_bridge.placing.worker_process import Batches
 from spark_bridge.stages.stages import StageChain

@@ -900,10 +900,24 @@ FAULTS = (
     ),
     Fault(
         "a cell counts where an aggregate of the rule reads NULL",
-        "spark_bridge/placing/head_plan.py",
+        "spark_bridge/placing/head_rule.py",
         "for name in argument_names(call)}",
         "for name in argument_names(call)} - {*self.keys}",
         CELLS,
+    ),
+    Fault(
+        "a column stays wherever its variable is",
+        "spark_bridge/placing/recursive_rule.py",
+        "places.setdefault(atom.relation, found[0]) not in found",
+        "places.setdefault(atom.relation, found[0]) < 0",
+        ("spark_bridge/test_cells_recursion.py",),
+    ),
+    Fault(
+        "new tuples of a round meet each other alone",
+        "spark_bridge/recursion/step_rules.py",
+        "relation=before(literal.relation)",
+        "relation=new(literal.relation)",
+        ("spark_bridge/test_cells_recursion.py",),
     ),
     # -- bags ---------------------------------------------------------------------------------------
     Fault(

@@ -46,7 +46,7 @@ HOUSE = {
         explanation  join_sql  motifs
         select_stages
         stages  join
-        acyclic  narrowing
+        acyclic  narrowing  recursion
         state  cells  front_ends
         placing
         """,

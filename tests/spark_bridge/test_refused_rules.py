@@ -1,4 +1,4 @@
-"""Recursive heads and functions of a user's are refused before anything is sent, with what to do instead."""
+"""Recursive heads that are not kept and functions of a user are refused at once, with what to do instead."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ import pytest
 
 import lftj
 from lftj.errors import FunctionError, RecursionNotSupportedError, RuleError
+from spark_bridge.places.executor_state import executor_program
+from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.placing.head_plan import ProgramText
+from spark_bridge.placing.read_columns import ReadColumns
 
 EDGE = (("edge", pa.schema([("a", pa.int64()), ("b", pa.int64())])),)
-CLOSURE = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), edge(b, c)."
+HALVES = "path(a, b) <- edge(a, b). path(a, c) <- path(a, b), path(b, c)."
 
 
 @pytest.mark.parametrize(
     ("text", "head"),
     [
-        (CLOSURE, None),
-        (f"{CLOSURE} far(a) <- path(a, _), !edge(a, _).", "far"),
+        (HALVES, None),
+        (f"{HALVES} far(a) <- path(a, _), !edge(a, _).", "far"),
         (
             "odd(a, b) <- edge(a, b). even(a, c) <- odd(a, b), edge(b, c). odd(a, c) <- even(c, a).",
             "odd",
         ),
     ],
 )
-def test_what_depends_on_a_recursive_head_is_refused(text: str, head: str | None) -> None:
+def test_what_depends_on_a_recursive_head_without_a_column_that_stays_is_not_kept(
+    text: str, head: str | None
+) -> None:
+    program = ProgramText(text, head, EDGE)
     with pytest.raises(RecursionNotSupportedError) as caught:
-        ProgramText(text, head, EDGE).plans()
-    assert "depends on itself: its tuples can't be found cell by cell" in str(caught.value)
-    assert "by lftj.Database" in str(caught.value) and "maintenance.Workspace" in str(caught.value)
+        executor_program(ReadProgram(program, ReadColumns({}), "refuse", {}))
+    assert "depends on itself, and no column of it stays the same in each rule" in str(caught.value)
+    assert "Keep it with where='driver', or compute it anew by join" in str(caught.value)
 
 
 def test_what_does_not_need_it_is_not() -> None:
-    (plan,) = ProgramText(f"{CLOSURE} two(a, c) <- edge(a, b), edge(b, c).", "two", EDGE).plans()
+    (plan,) = ProgramText(f"{HALVES} two(a, c) <- edge(a, b), edge(b, c).", "two", EDGE).plans()
     assert plan.name == "two"
 
 

@@ -92,7 +92,7 @@ def test_what_executors_cant_keep_stays_in_the_driver(
     for number, joined in enumerate(
         (
             MaintainedJoin(
-                "r(a, b) <- e(a, b). r(a, c) <- r(a, b), e(b, c).", frames, state=tmp_path / "0", **AUTO
+                "r(a, b) <- e(a, b). r(a, c) <- r(a, b), r(b, c).", frames, state=tmp_path / "0", **AUTO
             ),
             MaintainedJoin.from_sql(
                 "SELECT src, rank() OVER (ORDER BY dst) AS n FROM e", frames, state=tmp_path / "1", **AUTO

@@ -26,7 +26,7 @@ from lftj.errors import StateError, VerificationError
 from spark_bridge import MaintainedJoin
 from spark_bridge.places import executor_state
 from spark_bridge.places.kept_workspace import kept_at
-from spark_bridge.stages.job_names import DESCRIPTION
+from spark_bridge.placing.job_names import DESCRIPTION
 from spark_bridge.stages.streaming import METRICS, check_next
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.store import StateStore

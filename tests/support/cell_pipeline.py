@@ -25,7 +25,8 @@ from spark_bridge.cells.cell_search import COMBINED, CellSearch, contributions
 from spark_bridge.cells.combining import Combining
 from spark_bridge.placing.event_time import TimeSettings, streams_of, time_columns
 from spark_bridge.placing.grids import MOST_HEAVY, Grid, HeadGrids
-from spark_bridge.placing.head_plan import HeadPlan, HeadRule, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.key_sample import _counter, _planner
 from spark_bridge.placing.packets import SCHEMA, CellAddress
 from spark_bridge.placing.placing import InputNulls, Placer
@@ -59,7 +60,7 @@ def run(
         read = {name: known[name] for name in plan.reads}
         grids = (choose or planned_grids)(program, number, read, partitions, random)
         assert HeadGrids.from_json(grids.to_json()) == grids
-        known[plan.name] = _head(program, number, read, grids, random, nulls)
+        known[plan.name] = head_table(program, number, read, grids, random, nulls)
     return known[plans[-1].name]
 
 
@@ -80,7 +81,7 @@ def program_text(
     return ProgramText(text, head, tuple(schemas.items()), streams=streams_of(parse(text), schemas, times))
 
 
-def _head(
+def head_table(
     program: ProgramText, number: int, read: Relations, grids: HeadGrids, random: Random, nulls: InputNulls
 ) -> pa.Table:
     plan = program.plans()[number]

@@ -1,0 +1,1 @@
+"""Heads that depend on themselves, and that cells can't share: round by round."""
