@@ -27,7 +27,7 @@ from spark_bridge.places.state_place import OWN, StatePlace, checked_batch
 from spark_bridge.placing.event_time import Spans, TimeSettings
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_text
-from spark_bridge.stages.batch_stats import BatchStats, DriverStats
+from spark_bridge.stages.batch_stats import BatchStats, DriverStats, state_metrics
 from spark_bridge.stages.streaming import check_next, observed, stream_source, to_folder
 from spark_bridge.state.delta_head import DeltaTarget
 
@@ -169,6 +169,14 @@ class MaintainedJoin:
     def stats(self) -> BatchStats | DriverStats | None:
         """What the last batch of this object took, at first what the making of the state took."""
         return self._place.stats
+
+    def openmetrics(self) -> str:
+        """The state's version, the last batch of each source, and :attr:`stats`, as OpenMetrics text.
+
+        Reads the newest manifest.
+        """
+        manifest = self._place.manifest
+        return state_metrics(manifest.version, manifest.applied, self.stats)
 
     @property
     def version(self) -> int:

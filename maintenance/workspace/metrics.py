@@ -132,13 +132,22 @@ class WorkspaceStats:
 
     def openmetrics_lines(self) -> list[str]:
         """Those of `openmetrics`, without the last, so that others can follow."""
-        lines: list[str] = []
-        for name, (kind, label, text) in _METRICS.items():
-            value = getattr(self, name)
-            if value is not None:
-                samples: Samples = {(each,): n for each, n in value.items()} if label else {(): value}
-                lines += metric_lines(f"lftj_{name}", kind, text, (label,) if label else (), samples)
-        return lines
+        return figure_lines(_METRICS, {name: getattr(self, name) for name in _METRICS})
+
+
+Metrics = Mapping[str, tuple[str, str, str]]
+"""By a figure's name its type, the label of one that has several, and what it is."""
+
+
+def figure_lines(metrics: Metrics, figures: Mapping[str, Any]) -> list[str]:
+    """Figures in OpenMetrics, in the order of ``metrics``; without those that are None."""
+    lines: list[str] = []
+    for name, (kind, label, text) in metrics.items():
+        value = figures.get(name)
+        if value is not None:
+            samples: Samples = {(each,): n for each, n in value.items()} if label else {(): value}
+            lines += metric_lines(f"lftj_{name}", kind, text, (label,) if label else (), samples)
+    return lines
 
 
 def metric_lines(
@@ -164,7 +173,7 @@ def metric_lines(
     return lines
 
 
-_METRICS = {
+_METRICS: Metrics = {
     "version": ("gauge", "", "The number of the last change."),
     "rows": ("gauge", "relation", "Rows of each relation and head."),
     "memory_bytes": ("gauge", "kind", "Memory by kind."),
@@ -178,7 +187,6 @@ _METRICS = {
     "checkpoint_version": ("gauge", "", "The version that the last checkpoint has."),
     "changes_not_on_disk": ("gauge", "", "Changes that a crash of the machine would take now."),
 }
-"""Each figure's type, the label of a figure that has several, and what it is."""
 
 
 def _escaped(value: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from maintenance.stats import TransactionStats
+from maintenance.workspace.metrics import Metrics, figure_lines
 from spark_bridge.placing.plan_fit import PlanFit
 from spark_bridge.stages.worker import Receipt
 
@@ -85,3 +86,57 @@ class DriverStats:
     late: Mapping[str, int]
     expired: Mapping[str, int]
     heads: TransactionStats | None
+
+
+_METRICS: Metrics = {
+    "state_version": ("gauge", "", "The number of the newest version."),
+    "applied_batch": ("gauge", "source", "The last batch that was applied of each source."),
+    "batch_seconds": ("gauge", "", "What the last batch took here, from the call to the commit."),
+    "batch_arrival_seconds": ("gauge", "", "Of these, until its rows were in the driver."),
+    "batch_changes": ("gauge", "", "Rows of changes that came with it; on executors copies are counted."),
+    "batch_head_changes": ("gauge", "", "Rows of changes of the result."),
+    "batch_late": ("gauge", "stream", "Rows of it that came too late."),
+    "batch_expired": ("gauge", "stream", "Rows that left with it."),
+    "batch_partitions": ("gauge", "", "Partitions of all stages that it stepped."),
+    "batch_cells": ("gauge", "", "Cells that it changed."),
+    "batch_cells_anew": ("gauge", "", "Of these, those that were joined anew."),
+    "plan_grown": ("gauge", "", "Rows of all relations, by those that the grids were planned for."),
+    "plan_load": ("gauge", "", "Rows of a cell, by those under the best shares of now."),
+    "plan_skew": ("gauge", "", "Rows of the largest partition, by those of one on average."),
+}
+
+
+def state_metrics(version: int, applied: Mapping[str, int], stats: BatchStats | DriverStats | None) -> str:
+    """A state and the last batch, as OpenMetrics text.
+
+    >>> print(state_metrics(2, {"": 7}, None))
+    # TYPE lftj_state_version gauge
+    # HELP lftj_state_version The number of the newest version.
+    lftj_state_version 2
+    # TYPE lftj_applied_batch gauge
+    # HELP lftj_applied_batch The last batch that was applied of each source.
+    lftj_applied_batch{source=""} 7
+    # EOF
+    <BLANKLINE>
+    """
+    figures: dict[str, object] = {"state_version": version, "applied_batch": applied or None}
+    if stats is not None:
+        figures |= {
+            "batch_seconds": stats.seconds,
+            "batch_changes": stats.changed,
+            "batch_head_changes": stats.head_changes,
+            "batch_late": stats.late or None,
+            "batch_expired": stats.expired or None,
+        }
+    if isinstance(stats, DriverStats):
+        figures["batch_arrival_seconds"] = stats.arrival
+    if isinstance(stats, BatchStats):
+        figures |= {
+            "batch_partitions": stats.partitions,
+            "batch_cells": stats.cells,
+            "batch_cells_anew": stats.anew,
+            "plan_grown": stats.plan.grown,
+            "plan_load": stats.plan.load,
+            "plan_skew": stats.plan.skew,
+        }
+    return "\n".join([*figure_lines(_METRICS, figures), "# EOF", ""])

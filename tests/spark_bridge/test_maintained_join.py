@@ -17,6 +17,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
+from support.openmetrics import openmetrics_samples
 from support.rows import rows_of
 
 pytest.importorskip("pyspark")
@@ -61,6 +62,9 @@ def test_differential_triangles_follow(spark: SparkSession, tmp_path: Path, part
         followed.batch(changes, batch_id=number)
         stats = followed.joined.stats
         assert stats is not None and stats.partitions >= 1
+        samples = openmetrics_samples(followed.joined.openmetrics())
+        assert samples["lftj_batch_partitions", ""] == stats.partitions
+        assert samples["lftj_applied_batch", ""] == number and samples["lftj_plan_load", ""] >= 1
         assert followed.joined.version == number + 2
     followed.check()
     now = table_of(followed.schemas["e"], list(followed.relations["e"]))

@@ -29,6 +29,7 @@ from spark_bridge.places.told_changes import ToldChanges
 from spark_bridge.stages.batch_stats import DriverStats
 from spark_bridge.stages.state_versions import KEPT_BATCHES
 from support.followed_join import edges, files_of
+from support.openmetrics import openmetrics_samples
 
 Edge = tuple[int, int]
 SELECTS = [
@@ -125,6 +126,10 @@ def test_oracle_recursion_and_a_function_of_ones_own(spark: SparkSession, tmp_pa
         assert found == Counter(changes)
         assert rows_in(joined.table()) == Counter(expected())
         assert isinstance(joined.stats, DriverStats) and joined.stats.changed == len(batch)
+        told_of = openmetrics_samples(joined.openmetrics())
+        assert told_of["lftj_state_version", ""] == n + 2 and told_of["lftj_applied_batch", ""] == n
+        assert told_of["lftj_batch_changes", ""] == len(batch)
+        assert told_of["lftj_batch_seconds", ""] >= told_of["lftj_batch_arrival_seconds", ""] > 0
         if n == 1:
             joined.close()
 
