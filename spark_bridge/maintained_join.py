@@ -141,13 +141,15 @@ class MaintainedJoin:
         ``relations`` are without equal rows, as for a rule; columns have the names that SQL gives them as a
         rule can write them.  ``options``: the other arguments, ``state=`` among them.
 
-        In the driver rows count as often as SQL has them, in :meth:`table` and, as weights, in changes.
+        In the driver rows count as often as SQL has them, in :meth:`table` and, as weights, in changes.  On
+        executors what shows the ``key`` of each of its relations has no equal rows.
 
         Raises SqlError, UnsupportedSqlError for what is not kept, on executors windows, LIMIT,
         WITH RECURSIVE, aggregates without GROUP BY and rows that are equal, and what ``MaintainedJoin`` does.
         """
         check_where(where)
-        found = _select_rules(sql, relations, where)
+        keys = _checked_keys(options.get("key") or {}, relations)
+        found = _select_rules(sql, relations, keys, where)
         read = {
             name: frame
             for name, frame in relations.items()
@@ -343,12 +345,14 @@ class MaintainedJoin:
         self._place.close()
 
 
-def _select_rules(sql: str, relations: Mapping[str, DataFrame], where: Where) -> Translated:
+def _select_rules(
+    sql: str, relations: Mapping[str, DataFrame], keys: Mapping[str, Sequence[str]], where: Where
+) -> Translated:
     """A SELECT as the place takes it: with "auto" as executors do, if they do."""
     if where == "driver":
         return workspace_rules(sql, relations)
     try:
-        return kept_rules(sql, relations)
+        return kept_rules(sql, relations, keys)
     except UnsupportedSqlError:
         if where == "executors":
             raise

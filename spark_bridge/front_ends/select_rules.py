@@ -7,7 +7,7 @@ is text to it: what reads the column is refused when its DataFrame is taken.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -38,12 +38,13 @@ def select_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
     return found
 
 
-def kept_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
+def kept_rules(sql: str, relations: Mapping[str, DataFrame], keys: Mapping[str, Sequence[str]]) -> Translated:
     """A SELECT over DataFrames without equal rows, as a program that a state keeps.
 
+    ``keys``: by relation, columns in which no two of its rows agree: what shows them has no equal rows.
     Raises as :func:`select_rules` does, and UnsupportedSqlError for what is not kept.
     """
-    found = _named(_translated(sql, relations, bags=False), relations)
+    found = _named(_translated(sql, relations, bags=False, keys=keys), relations)
     _refuse_recursion(found)
     if found.order or found.limit is not None or found.offset:
         raise unsupported(sql, None, "ORDER BY or LIMIT in what is kept", "order what table() gives")
@@ -85,7 +86,12 @@ def _named(found: Translated, relations: Mapping[str, DataFrame]) -> Translated:
 
 
 def _translated(
-    sql: str, relations: Mapping[str, DataFrame], *, bags: bool, kept: bool = False
+    sql: str,
+    relations: Mapping[str, DataFrame],
+    *,
+    bags: bool,
+    kept: bool = False,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> Translated:
     column_names(relations)
     for names, where in (
@@ -98,6 +104,7 @@ def _translated(
             if other != name:
                 raise SourceError(f"{where}: {other!r} and {name!r} are one name in SQL: rename one")
     schemas = {name: _schema(name, frame, bags) for name, frame in relations.items()}
+    schemas |= {name: schemas[name].with_key(key) for name, key in (keys or {}).items()}
     head = HEAD
     while head in relations:
         head += "_"

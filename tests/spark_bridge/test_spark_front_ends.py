@@ -36,6 +36,9 @@ EDGES = [
 """Equal rows, rows that differ in NULL, and NULL in what is joined by."""
 
 
+ORDERS = "id bigint, of bigint, n bigint"
+
+
 @pytest.fixture(scope="module")
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
     people = "id bigint, name string, age int, city string, born date, pay decimal(10,2), small smallint"
@@ -197,6 +200,26 @@ def test_columns_that_are_counted_by_are_not_cut(frames: dict[str, DataFrame]) -
     uncut = ProgramText(text, None, relations, frozenset(["n"])).plans()[0]
     assert uncut.rules[0].axes == ("a", "b")
     assert not uncut.crosses
+
+
+def test_what_shows_the_keys_has_no_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
+    tables = {
+        "orders": spark.createDataFrame([(1, 7, 5), (2, 7, 5), (3, 8, 2)], ORDERS),
+        "person": spark.createDataFrame([(7, "ann"), (8, "bob")], "id bigint, name string"),
+    }
+    sql = "SELECT o.id, p.name, o.n FROM orders o JOIN person p ON p.id = o.of WHERE o.n > 2"
+    keys = {"orders": ["id"], "person": ["id"]}
+    state = {"state": tmp_path / "state", "partitions": 1}
+    kept = MaintainedJoin.from_sql(sql, tables, key=keys, **state)
+    assert rows(kept.table()) == [(1, "ann", 5), (2, "ann", 5)]
+    changes = spark.createDataFrame([("U", 3, 8, 9), ("D", 1, None, None)], f"op string, {ORDERS}")
+    assert rows(kept.apply({"orders": changes})) == [(1, "ann", 5, -1), (3, "bob", 9, 1)]
+    equal = "SELECT p.name, o.n FROM orders o JOIN person p ON p.id = o.of"
+    for wrong, given in ((sql, {"person": ["id"]}), (equal, keys)):
+        with pytest.raises(errors.UnsupportedSqlError, match="what has equal rows is not taken"):
+            MaintainedJoin.from_sql(wrong, tables, key=given, state=tmp_path / "other")
+    with pytest.raises(errors.SourceError, match="key of 'orders' is"):
+        MaintainedJoin.from_sql(sql, tables, key={"orders": ["no"]}, state=tmp_path / "other")
 
 
 def test_a_select_is_kept(spark: SparkSession, frames: dict[str, DataFrame], tmp_path: Path) -> None:
