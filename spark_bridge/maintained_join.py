@@ -324,7 +324,7 @@ class MaintainedJoin:
         all files of relations and head.  No batch is applied meanwhile.
 
         Raises VerificationError, which names a row that is not to be there, or is missing; StateError for a
-        file that is damaged or gone, and for streams on executors.
+        file that is damaged or gone, and for rows of streams that have closed, on executors.
         """
         self._place.check()
 

@@ -282,14 +282,17 @@ class ExecutorState(StatePlace):
     def check(self) -> None:
         """Under grids of its own; of what partitions keep it takes the rows alone."""
         versions, name = self.versions, self._text.result
-        if self._text.streams:
+        if self._text.final is not None:
             raise StateError(
-                f"check: {name!r} is over streams, of which executors keep what rules still read, and not"
-                " what the head was made of: a state with where='driver' can be checked"
+                f"check: {name!r} has rows that have closed, and what they were made of has left the streams:"
+                " a state with where='driver' can be checked"
             )
         with turn_on(versions.store.path), self._named(self.session, "check"):
             versions.read_again()
             relations = {relation: self._stored(relation) for relation in self._relations}
+            recent = {one.name for one in self._text.recents}
+            read = {one for plan in versions.chain.plans for one in plan.reads}
+            relations |= {one: self._held(one) for one in sorted(recent & read)}
             partitions = chosen_partitions(self.session, None)
             anew = head_frames(self._text, relations, partitions, None, self._nulls)[name]
             refuse_difference(name, self.table(), anew)
@@ -395,7 +398,12 @@ class ExecutorState(StatePlace):
         held_as = next((one for one in (name, *reversed(its)) if one in read), None)
         if held_as is None:
             return self.session.createDataFrame([], spark_schema(self._relations[name]))
-        return relation_frame(self.session, versions.store, versions.chain, versions.manifest, held_as)
+        return self._held(held_as)
+
+    def _held(self, name: str) -> DataFrame:
+        """A relation that a rule reads, recent rows of a stream among them, as the state has it."""
+        versions = self.versions
+        return relation_frame(self.session, versions.store, versions.chain, versions.manifest, name)
 
     def _nothing(self) -> TaggedInput:
         """No changes."""

@@ -128,6 +128,12 @@ def test_oracle_batches_of_a_stream(
         elif number == 3 and where == "auto":
             monkeypatch.setattr(Moving, "has_outgrown", lambda *_: True)
     assert told(joined.table()) == shown(workspace[head].table.to_pylist())
+    if where == "executors" and text == CLOSED:
+        with pytest.raises(errors.StateError, match="'sold_final' has rows that have closed, and what they"):
+            joined.check()
+    elif where == "executors":
+        assert joined.table().count() > 1
+        joined.check()
     assert joined.late("trade") == (1, 2)
     assert joined.late_rows("trade", 0).collect()[0].item == "pot"
     assert joined.version == 1 + len(BATCHES) + (where != "driver")
