@@ -29,6 +29,8 @@ from support.racing_driver import FIRST, RULE, edge
 from support.spark_session import builder
 
 TRIANGLES = "tri(a, b, c) <- e(a, b), e(b, c), e(a, c)."
+REACH = "reach(a, b) <- e(a, b). reach(a, c) <- reach(a, b), e(b, c)."
+BY_HALVES = "reach(a, b) <- e(a, b). reach(a, c) <- reach(a, b), reach(b, c)."
 CHANGES = "src bigint, dst bigint, weight bigint"
 SECONDS = 240
 RACES = 15
@@ -46,9 +48,13 @@ def running(tmp_path_factory: pytest.TempPathFactory, warmed: Path | None) -> It
 
 
 @pytest.fixture(scope="module")
-def on_cluster(running: Cluster) -> Iterator[SparkSession]:
-    """A driver with an executor on each worker, of two threads; a task is tried four times."""
+def on_cluster(running: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A driver with an executor on each worker, of two threads; a task is tried four times.
+
+    Checkpoints are files that outlive executors.
+    """
     making = builder().master(running.url).config("spark.cores.max", "4").config("spark.executor.cores", "2")
+    making = making.config("spark.checkpoint.dir", str(tmp_path_factory.mktemp("checkpoints")))
     spark = making.config("spark.executor.memory", "700m").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     yield spark
@@ -89,6 +95,13 @@ def random_edges(seed: int, n_edges: int) -> set[Edge]:
 
 def triangles(edges: set[Edge]) -> Rows:
     return {(a, b, c) for a, b in edges for b2, c in edges if b == b2 and (a, c) in edges}
+
+
+def closure(edges: set[Edge]) -> Rows:
+    found: Rows = set(edges)
+    while more := {(a, d) for a, b in found for c, d in edges if b == c} - found:
+        found |= more
+    return found
 
 
 def batches(edges: set[Edge], n_batches: int) -> list[tuple[Changes, set[Edge]]]:
@@ -215,4 +228,23 @@ def test_what_changes_in_a_state_goes_by_a_stream_into_a_workspace(
         assert rows_of(on_cluster.read.format("lftj").load(state)) == expected
         with Workspace.open(folder, read_only=True) as workspace:
             assert sorted(workspace["tri"]) == expected
+    joined.check()
+
+
+def test_recursions_by_rounds_and_kept_while_an_executor_is_killed(
+    running: Cluster, on_cluster: SparkSession, tmp_path: Path
+) -> None:
+    edges = random_edges(3, 18)
+    assert len(closure(edges)) >= 20
+    frame = on_cluster.createDataFrame(sorted(edges), "src bigint, dst bigint")
+    killing, found = Killing(tmp_path / "once"), list[tuple[int, ...]]()
+    read = frame.mapInArrow(killing, "src bigint, dst bigint")
+    killing.during(killed, lambda: found.extend(rows_of(join(BY_HALVES, {"e": read}, partitions=4))))
+    assert found == sorted(closure(edges))
+    joined = MaintainedJoin(REACH, {"e": frame}, state=tmp_path / "state", partitions=4)
+    ((changes, after),) = batches(edges, 1)
+    killing = Killing(tmp_path / "kept")
+    sent = on_cluster.createDataFrame(changes, CHANGES).mapInArrow(killing, CHANGES)
+    killing.during(killed, lambda: joined.apply({"e": sent}))
+    assert rows_of(joined.table()) == sorted(closure(after)) != sorted(closure(edges))
     joined.check()
