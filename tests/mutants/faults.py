@@ -1761,8 +1761,8 @@ FAULTS = (
     Fault(
         "auto begins left joins as trace",
         "maintenance/strategies/auto/auto_body.py",
-        "is_output_bound = len(problem.atoms) == 1",
-        "is_output_bound = len(problem.atoms) == 0",
+        '"delta" if all(guarded) else "trace"',
+        '"trace" if guarded else "delta"',
         AUTO,
     ),
     Fault(

@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from indices.sensitivity import SensitivityIndex
+from lftj.search.problem import JoinProblem
 from lftj.search.regions.evaluation import Operations, OverBudget
 from lftj.storage.signed_rows import difference, net_rows
 from maintenance.staged import Staged
@@ -62,6 +63,11 @@ PREPARED_LEAST = 1 << 14
 Phase = Literal["delta", "prepares", "trace"]
 
 
+def _is_guarded(variables: Sequence[str], problem: JoinProblem) -> bool:
+    """Whether one atom has all these: what is found below a change of the negated atom are its rows."""
+    return any(set(variables) <= set(atom.variables) for atom in problem.atoms)
+
+
 class AutoBody(BodySearch):
     """A body whose rows hold the emitted variables and add up to their assignments."""
 
@@ -69,15 +75,15 @@ class AutoBody(BodySearch):
         self.delta = delta
         self.trace = trace
         problem = delta.lowered.problem
-        is_output_bound = len(problem.atoms) == 1 and len(problem.negations) == 1
-        self._phase: Phase = "trace" if problem.negations and not is_output_bound else "delta"
+        guarded = [_is_guarded(negated.variables, problem) for negated in problem.negations]
+        self._phase: Phase = "delta" if all(guarded) else "trace"
         self._may_have_records = self.traces
         self.ledger = Ledger(LEAST_BUDGET)
         self.changes = 0
         self.recomputed = 0
-        self._why = "a negated atom" if self.traces else "no negated atom"
-        if is_output_bound:
-            self._why = "a negated atom beside one alone"
+        self._why = "a negated atom of several others' variables"
+        if all(guarded):
+            self._why = "each negated atom is guarded by another" if guarded else "no negated atom"
         self._whole = 0  # operations of the last whole evaluation
         self._steps = 0
         self._followed = 0  # operations of following changes in records that are being prepared
