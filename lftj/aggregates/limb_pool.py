@@ -312,7 +312,7 @@ class LimbPool:
     def _reserve_limbs(self, n_limbs: int) -> None:
         limbs, used = self._numbers.limbs, int(self._totals[USED])
         if used + n_limbs > len(limbs):
-            larger = np.empty(max(used + n_limbs, 2 * len(limbs)), np.uint32)
+            larger = np.zeros(max(used + n_limbs, 2 * len(limbs)), np.uint32)  # which images have, too
             larger[:used] = limbs[:used]
             self._numbers = self._numbers._replace(limbs=larger)
 

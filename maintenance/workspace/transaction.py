@@ -75,15 +75,6 @@ class Changeable(Protocol):
     def commit_numbers(self, transaction: Transaction, rows: Sequence[int], layout: Layout) -> bool: ...
 
 
-class _Outcome:
-    """What has become of a transaction, in words; apart from it, so that it goes as soon as nobody has it."""
-
-    text = "the transaction is not committed yet: leave its with block, or call commit()"
-
-    def __call__(self) -> str:
-        return self.text
-
-
 @called_otherwise(OF_TRANSACTIONS)
 class Transaction:
     """Made by `Workspace.transaction`; a context manager.
@@ -101,6 +92,14 @@ class Transaction:
     _open = False  # until it is made
     _there: tuple[RowsThere, ...] = ()
     """What is erased because it is there."""
+    piece: Piece | None = None
+    """Of the machine's log, where that has the commit or was asked to."""
+    _target: SqlTarget | None = None
+    _lease: Lease | None = None
+    _changes: Changes | None = None
+    _stats: TransactionStats | None = None
+    _outcome = "the transaction is not committed yet: leave its with block, or call commit()"
+    """What has become of it, in words."""
 
     def __init__(self, workspace: Changeable, prepare: Prepare | None = None) -> None:
         self._workspace = workspace
@@ -109,14 +108,7 @@ class Transaction:
         self._layout = workspace.layout if prepare is None else None
         self._numbers: list[int] = []
         """What is staged as numbers, before all that the buffers have: as :meth:`Machine.commit` takes it."""
-        self.piece: Piece | None = None
-        """Of the machine's log, where that has the commit or was asked to."""
-        self._target: SqlTarget | None = None
-        self._lease: Lease | None = None
-        self._changes: Changes | None = None
-        self._stats: TransactionStats | None = None
         self.subscriber_errors: list[tuple[str, Exception]] = []
-        self._outcome = _Outcome()
         self._open = True
 
     @cached_property
@@ -145,7 +137,7 @@ class Transaction:
     @property
     def _nothing(self) -> object:
         """What there is before the commit, and where there is none."""
-        return Outstanding("changes and figures", self._outcome)
+        return Outstanding("changes and figures", lambda: self._outcome)
 
     def _read_piece(self) -> None:
         if self._changes is None and self.piece is not None and self.piece.is_published:
@@ -510,7 +502,7 @@ missing="ignore" passes over such rows
             self.roll_back()
             return
         self._open = False
-        self._outcome.text = "the transaction is being committed: wait for that"
+        self._outcome = "the transaction is being committed: wait for that"
         layout, is_done = self._layout, False
         try:
             is_done = layout is not None and self._workspace.commit_numbers(self, self._numbers, layout)
@@ -520,11 +512,9 @@ missing="ignore" passes over such rows
         finally:
             self._lease = None
             if not (is_done or self._is_committed):
-                self._outcome.text = (
-                    "the commit failed, nothing changed: stage the changes in another transaction"
-                )
+                self._outcome = "the commit failed, nothing changed: stage the changes in another transaction"
             else:
-                self._outcome.text = "this was taken before the commit: take it from the transaction again"
+                self._outcome = "this was taken before the commit: take it from the transaction again"
 
     def commit(self) -> None:
         """Commit outside of a ``with`` block.
@@ -543,7 +533,7 @@ missing="ignore" passes over such rows
         """Drop what was staged; of one that is over nothing."""
         if self._open:
             self._open, self._lease = False, None
-            self._outcome.text = "the transaction was rolled back: stage the changes in another one"
+            self._outcome = "the transaction was rolled back: stage the changes in another one"
 
     def __del__(self) -> None:
         if not self._open:
