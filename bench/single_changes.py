@@ -82,6 +82,7 @@ def workloads(quick: bool) -> list[Workload]:
     plain = [
         Workload(f"bare relation, RMAT {edges}/8", graph, rules=False),
         Workload(views.degrees(edges).title, views.degrees(edges)),
+        Workload(views.choices(edges).title, views.choices(edges)),
         Workload(graph.title, graph),
         Workload(paths.title, paths),
         Workload(f"{paths.title}, `views`", paths, "views"),

@@ -95,6 +95,17 @@ def degrees(scale: int, *settings: Setting) -> View:
     )
 
 
+def choices(scale: int, *settings: Setting) -> View:
+    return _on_rmat(
+        "choices",
+        "doubles by a choice, sum by group",
+        scale,
+        "cost[a] = sum(p) <- edge(a, b), p = if(b % 2 = 0, b * 0.5, b / 3).",
+        "SELECT src, sum(CASE WHEN dst % 2 = 0 THEN dst * 0.5e0 ELSE dst / 3 END) FROM edge GROUP BY src",
+        settings,
+    )
+
+
 def two_path_sums(scale: int, *settings: Setting) -> View:
     return _on_rmat(
         "two-path-sums",
