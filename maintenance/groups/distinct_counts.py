@@ -32,7 +32,7 @@ from indices.wrapping import wraps_around
 from lftj.aggregates.whole import argument_names
 from lftj.language.body import CheckedHead
 from lftj.language.syntax import Aggregate
-from lftj.storage.row_table import NO_ROOM, RowTable, find_or_add
+from lftj.storage.row_table import NO_ROOM, Rows, RowTable, find_or_add
 from lftj.storage.signed_rows import Columns, row_order, table_of
 from lftj.values.collector import Held
 from lftj.values.domain import NULL_CODE
@@ -99,6 +99,42 @@ class DistinctCounts(Accumulator):
     def nbytes(self) -> int:
         """Memory taken, room for growth included."""
         return self._table.nbytes + self._supports.nbytes + self._counts.nbytes
+
+    @property
+    def counts_one(self) -> bool:
+        """Whether values are those of one variable, counted under no other filter."""
+        return len(self._types) == 1 and self._counts.shape[1] == 1
+
+    @property
+    def keeps_null(self) -> bool:
+        """Whether NULL may be among the arguments."""
+        return any(type_.nullable or type_.domain.keeps_null for type_ in self._types)
+
+    @property
+    def n_values(self) -> int:
+        """Of the table, those that were kept."""
+        return self._n_values
+
+    @property
+    def n_there(self) -> int:
+        """Values with a support above 0."""
+        return self._n_there
+
+    def with_room(self, n_values: int, n_slots: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """The table's arrays, with room for as many values more, supports by number and counts by slot: for
+        kernels that add values, and write both as :meth:`keep` does."""
+        self._table.truncate(self._n_values)
+        self._table.make_room(n_values)
+        self._supports = _with_room(self._supports, self._table.room)
+        self._counts = _with_room(self._counts, n_slots)
+        return self._table.arrays, self._supports, self._counts
+
+    def take_totals(self, arrays: Rows, n_values: int, n_there: int) -> None:
+        """So many values are kept by kernels, and there; where the table has still these arrays."""
+        if all(one is other for one, other in zip(self._table.arrays, arrays, strict=True)):
+            self._table.truncate(n_values)
+            self._n_values, self._n_there = n_values, n_there
+            self._tidy()
 
     def stage(self, rows: GroupRows) -> np.ndarray:
         assert self._staged is None, "what was staged has to be kept or dropped first"
@@ -182,6 +218,10 @@ class DistinctCounts(Accumulator):
             self._publish(self._staged)
             self._staged = None
         self._n_values = self._table.n_rows
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Forget values that went, where they are many."""
         if self._n_values >= _LEAST_TIDIED and 2 * self._n_there < self._n_values:
             there = self._numbers_there()
             tidied = self._table.compacted(there), self._supports[there], len(there)

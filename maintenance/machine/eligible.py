@@ -12,6 +12,7 @@ from lftj.values.domain import NULL_CODE
 from lftj.values.schema import Schema
 from lftj.values.unscaled import SCALE
 from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.distinct_counts import DistinctCounts
 from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeSums
@@ -121,8 +122,9 @@ def _refusal_of_aggregate(
     of_doubles = isinstance(accumulator, GroupSums) and accumulator.is_of_doubles
     if of_doubles and sharer.head.schema.columns[-1].type.arrow != pa.float64():
         return f"{call.function} of floats, as {sharer.head.schema.columns[-1].type.arrow}"
-    if not (counted or summed or of_doubles or call.function in FUNCTIONS):
-        known = "count, sum and avg, min, max and quantiles"
+    distinct = isinstance(accumulator, DistinctCounts) and accumulator.counts_one
+    if not (counted or summed or of_doubles or distinct or call.function in FUNCTIONS):
+        known = "count, sum and avg, min, max, quantiles and count distinct of one variable"
         return f"an aggregate {call.function}, other than {known}"
     if call.function in FUNCTIONS:
         scan = intermediate.own_scan(sharer)

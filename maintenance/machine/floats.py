@@ -189,6 +189,22 @@ def float_sums(its, is_average, groups, codes, weights, offsets):
     return found, DONE
 
 
+@part(makes_arrays=True)
+def averages(sums, counts, divisor):
+    """The codes of sums by so many times the counts, and a status: LEFT where not both are doubles as they
+    stand."""
+    quotients = np.zeros(len(sums), np.float64)
+    for its in range(len(sums)):
+        if counts[its] > MOST_EXACT // divisor or not -MOST_EXACT <= sums[its] <= MOST_EXACT:
+            return sums, LEFT
+        if counts[its] > 0:
+            quotients[its] = sums[its] / (counts[its] * divisor)
+    codes = quotients.view(np.int64)
+    for its in range(len(codes)):  # as lftj.values.floating has them
+        codes[its] ^= (codes[its] >> 63) & KEY_MAX
+    return codes, DONE
+
+
 @part
 def publish_float_sums(its, slots):
     """Write the sums that are staged over those of the slots."""

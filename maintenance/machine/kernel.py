@@ -21,7 +21,6 @@ import numpy as np
 from indices.array_views import view_of
 from indices.calls_by_address import caller_of
 from indices.compiled import kernel, part
-from indices.keys import KEY_MAX
 from indices.records import WORD
 from lftj.memory import view
 from lftj.search.records import STATUS_DONE
@@ -38,7 +37,8 @@ from maintenance.groups.whole_sums import CARRY_ROWS, MORE_WORDS, with_summands,
 from maintenance.machine.accounting import add_up, forget, note_join
 from maintenance.machine.collecting import collect, collected, take
 from maintenance.machine.dictionaries import decimals_at, encode
-from maintenance.machine.floats import MOST_EXACT, float_sums, publish_float_sums, sums_at
+from maintenance.machine.distinct import distinct_at, distinct_counts, forget_values, publish_values
+from maintenance.machine.floats import averages, float_sums, publish_float_sums, sums_at
 from maintenance.machine.guards import note_seen, within_limits
 from maintenance.machine.keyed import net_keyed
 from maintenance.machine.layers import branches, memory_of, publish_index, step_index
@@ -161,6 +161,8 @@ def begin(program):
             if view(its.slots, 1)[0] > kept:
                 _take_off(table_of(its), kept)
             for value in view(its.aggregates, its.n_aggregates):
+                if value_at(value).distinct != 0:
+                    forget_values(distinct_at(value_at(value).distinct))
                 if value_at(value).scan != 0:
                     scan = scan_at(value_at(value).scan)
                     scan.staged_total = scan.total
@@ -418,6 +420,8 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
     if value.floats != 0:
         its, codes = sums_at(value.floats), rows[value.summand]
         return float_sums(its, value.is_average, groups, codes, weights, offsets)
+    if value.distinct != 0:
+        return distinct_counts(distinct_at(value.distinct), keys, groups, rows, weights, value.summand)
     if value.sums == 0:
         return groups[2].copy(), DONE
     n_words = value.n_words
@@ -441,22 +445,6 @@ def values_of(op, value, keys, offsets, groups, rows, weights):
                 if found[its] < 0:
                     return found, LEFT
     return found, DONE
-
-
-@part(makes_arrays=True)
-def averages(sums, counts, divisor):
-    """The codes of sums by so many times the counts, and a status: LEFT where not both are doubles as they
-    stand."""
-    quotients = np.zeros(len(sums), np.float64)
-    for its in range(len(sums)):
-        if counts[its] > MOST_EXACT // divisor or not -MOST_EXACT <= sums[its] <= MOST_EXACT:
-            return sums, LEFT
-        if counts[its] > 0:
-            quotients[its] = sums[its] / (counts[its] * divisor)
-    codes = quotients.view(np.int64)
-    for its in range(len(codes)):  # as lftj.values.floating has them
-        codes[its] ^= (codes[its] >> 63) & KEY_MAX
-    return codes, DONE
 
 
 @part(makes_arrays=True)
@@ -572,6 +560,8 @@ def publish_groups(op):
             scan_at(value.scan).total = scan_at(value.scan).staged_total
         if value.floats != 0:
             publish_float_sums(sums_at(value.floats), staged[:n])
+        if value.distinct != 0:
+            publish_values(distinct_at(value.distinct), staged[:n])
         if value.sums != 0:
             n_words = value.n_words
             sums = view_u32(value.sums, op.n_counts * n_words)

@@ -256,6 +256,7 @@ class Value(Record):
     divisor: int
     summand: int  # column of the rows collected that is added up
     floats: int  # address of the FloatSums of an aggregate of doubles, or 0
+    distinct: int  # address of the Distinct whose values, of the column summand, are counted, or 0
     scan: int  # address, or 0
     columns: int  # those of the rows collected that the Scan reads, 0: all; and how many
     n_columns: int

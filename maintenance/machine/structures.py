@@ -19,12 +19,14 @@ from lftj.storage.version_memory import Index, Run
 from lftj.values.dictionary import DecimalDomain
 from lftj.values.kinds import plain_type
 from maintenance.groups.accumulator import Accumulator
+from maintenance.groups.distinct_counts import DistinctCounts
 from maintenance.groups.grouped import GroupTable
 from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeAverages, WholeSums
 from maintenance.heads.head import MaintainedHead
 from maintenance.machine.dictionaries import Dictionaries
+from maintenance.machine.distinct import Values
 from maintenance.machine.floats import SumsInPool
 from maintenance.machine.records import GROUP, Group, Layered, Value
 
@@ -222,6 +224,7 @@ class Groups:
         self._staged, self._staged_values = np.zeros(2 * rows, np.int64), np.zeros(n * rows, np.int64)
         self._lists = [np.array(each, np.int64) for each in (shown, beside)]
         self._pools: list[SumsInPool] = []
+        self._distinct: list[Values] = []
         made = zip(aggregates, groups._accumulators, strict=True)
         self._values = [self._value(*each, columns) for each in made]
         self._lists.append(np.array([address(value._words) for value in self._values]))
@@ -247,6 +250,9 @@ class Groups:
             its.staged_sums = address(self._lists[-1])
             its.n_words = accumulator.n_words
             its.is_average = isinstance(accumulator, WholeAverages)
+        elif isinstance(accumulator, DistinctCounts):
+            self._distinct.append(Values(accumulator, self._rows))
+            its.distinct = self._distinct[-1].record
         elif isinstance(accumulator, GroupSums):
             self._pools.append(SumsInPool(accumulator, self._rows))
             its.floats = self._pools[-1].record
@@ -272,6 +278,8 @@ class Groups:
                 self._kept.append(sums._sums)
         for pool in self._pools:
             pool.bind(room)
+        for values in self._distinct:
+            values.bind(room)
         self.totals[:] = its._n_slots, its.n_groups, its._n_assignments
 
     def fold(self) -> None:
@@ -279,6 +287,8 @@ class Groups:
         its = self.groups
         its._n_slots, its.n_groups, its._n_assignments = map(int, self.totals)
         its._table.truncate(its._n_slots)
+        for values in self._distinct:
+            values.fold()
 
 
 def _with_room(by_slot: np.ndarray, room: int) -> np.ndarray:

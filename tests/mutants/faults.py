@@ -1843,6 +1843,20 @@ FAULTS = (
         ("maintenance/machine/test_machine_floats.py",),
     ),
     Fault(
+        "the machine keeps values of a commit that did nothing",
+        "maintenance/machine/kernel.py",
+        "                    forget_values(distinct_at(value_at(value).distinct))\n",
+        "                    pass\n",
+        ("maintenance/machine/test_machine_kinds.py", "maintenance/machine/test_machine_laws.py"),
+    ),
+    Fault(
+        "the machine counts NULL as a value",
+        "maintenance/machine/distinct.py",
+        "    if its.keeps_null == 0 or rows[column, row] != NULL_CODE:\n            for key",
+        "    if True:\n            for key",
+        MACHINE_KINDS,
+    ),
+    Fault(
         "the machine reads what it passed over",
         "maintenance/machine/row_registers.py",
         "        self._held, self._codes = held, codes\n\n    def ask(",
@@ -1900,7 +1914,7 @@ FAULTS = (
     ),
     Fault(
         "the machine rounds averages of sums that no double holds",
-        "maintenance/machine/kernel.py",
+        "maintenance/machine/floats.py",
         "        if counts[its] > MOST_EXACT // divisor or not -MOST_EXACT <= sums[its] <= MOST_EXACT:\n"
         "            return sums, LEFT\n",
         "",
@@ -1957,7 +1971,7 @@ FAULTS = (
     ),
     Fault(
         "averages below zero by the machine stand in no order",
-        "maintenance/machine/kernel.py",
+        "maintenance/machine/floats.py",
         "        codes[its] ^= (codes[its] >> 63) & KEY_MAX\n",
         "        codes[its] ^= 0\n",
         MACHINE_KINDS,

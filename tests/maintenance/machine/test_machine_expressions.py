@@ -120,7 +120,15 @@ class Draw:
         value = self.number() if draw.random() < 0.7 else self.other()
         tests = ", ".join(["", *(self.condition() for _ in range(draw.choice((0, 0, 1, 2))))])
         head = draw.choice(
-            ("h(k, v)", "h(k, v)", "h[k] = sum(v)", "h[k] = avg(v)", "h[v] = count()", "h[k] = max(v)")
+            (
+                "h(k, v)",
+                "h(k, v)",
+                "h[k] = sum(v)",
+                "h[k] = avg(v)",
+                "h[v] = count()",
+                "h[k] = max(v)",
+                "h[k] = count(distinct v)",
+            )
         )
         return f"{head} <- t({columns}), v = {value}{tests}."
 

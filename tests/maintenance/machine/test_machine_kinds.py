@@ -51,6 +51,12 @@ SEVERAL = (
     "x(b, min(a), a, sum(b), max(c)) <- t(a, b, c).",
     "x(a, count(), max(b)) <- r(a, b). y(a, n) <- x(a, n, b), b > 3. z(sum(c), sum(b)) <- r(a, b), s(b, c).",
 )
+DISTINCT = (
+    "x[a] = count(distinct b) <- r(a, b).",
+    "x[] = count(distinct c) <- r(a, b), s(b, c).",
+    "x(a, count(distinct c), count(), sum(b), count(distinct b)) <- t(a, b, c).",
+    "x[a] = count(distinct p) <- t(a, b, c), p = if(b > c, b). y[n] = count() <- x[_] = n.",
+)
 BAGS = (
     "bag x(a) <- r(a, b).",
     "bag x(b, b) <- r(a, b), a > 2.",
@@ -83,7 +89,7 @@ LARGE = pytest.param(None, marks=pytest.mark.compiled)
 OF_BOTH_SIZES = [
     pytest.param(rules, sizes, marks=() if sizes or rules in SEVERAL else pytest.mark.compiled)
     for sizes in (None, Sizes(rows=200, few=3, many=9, spilled=2))
-    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *BAGS, *WITHOUT_GROUPS, *CHECKED)
+    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *DISTINCT, *BAGS, *WITHOUT_GROUPS, *CHECKED)
 ]
 """In which order groups of several aggregates come shows with large layers: a commit changes many."""
 
@@ -285,6 +291,23 @@ def test_one_row_beyond_the_limits_goes_the_general_way() -> None:
         largest = limits_of(state.strata, state.spans)["r", 0][1] + beyond
         (one, by_machine), (other, _) = (outcome(ws, "insert", "r", [(largest, 0)]) for ws in both)
         assert one == other and bool(by_machine) is not bool(beyond)
+
+
+@pytest.mark.compiled
+def test_values_that_went_are_forgotten() -> None:
+    """Of those that are counted, many come and go: the table has at most twice those that are there."""
+    both = both_of("x[a] = count(distinct b) <- r(a, b). y[] = count(distinct a) <- r(a, _).")
+    fast = 0
+    for number in range(3_000):
+        for change, row in (("insert", (number % 7, number)), ("erase", ((number - 5) % 7, number - 5))):
+            results = [commit(ws, change, "r", [row]) for ws in both]
+            fast += results[0].stats.fast
+    assert fast > 5_900
+    assert sorted(both[0]["x"]) == sorted(both[1]["x"]) and list(both[0]["y"]) == [(5,)]
+    both[0].check_invariants()
+    both[0].verify()
+    (counts,) = both[0]._state.heads["x"].sources[0]._groups._accumulators  # type: ignore[attr-defined]
+    assert counts.n_values < 1_024 + 64
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,8 @@ RULES = (
     "bag all(a) <- r(a, _). bag all(c) <- s(_, c). bag all(a) <- u(a).",
     "near(b) <- r(a, b), x = a - b, abs(x) < 3, 2 * x <= b.",
     "half(a, x) <- t(a, _, _), x = a / 2.",
+    "kinds[a] = count(distinct c) <- r(a, b), s(b, c).",
+    "some_kinds(count(distinct b), a, count()) <- t(a, b, _).",
     "shares[a] = sum(p) <- r(a, b), s(b, c), p = b * 0.1 - c / 3.",
     "scaled(a, avg(p), count()) <- t(a, b, c), p = (b - c) * 1.5, p > a.",
 )
