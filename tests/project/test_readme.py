@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from support.paths import ROOT
 from support.sharing import needs_java
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SECONDS = 1800
 """For a command that hangs: on a loaded machine one that compiles all kernels takes minutes."""
 
@@ -42,7 +43,8 @@ class Block(NamedTuple):
 def blocks(page: Path) -> Iterator[Block]:
     content = page.read_text(encoding="utf-8")
     for match in FENCE.finditer(content):
-        yield Block(match[1], match[2], content.count("\n", 0, match.start()) + 2)
+        text = textwrap.dedent(match[3]) if match[1] else match[3]  # of a tab
+        yield Block(match[2], text, content.count("\n", 0, match.start()) + 2)
 
 
 def run_python(block: Block, page: Path, names: dict[str, object]) -> None:

@@ -1,0 +1,50 @@
+"""laws: the first screens of the site and of README say one thing, and what was measured."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import lftj
+from support.paths import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+START = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("\n## ")[0]
+SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+CLAIM = re.compile(r"^\*\*One edge.*?measures it", re.MULTILINE | re.DOTALL)
+FIGURE = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?: m?s\b)?")
+TAB = re.compile(r'^=== "(\w+)"\n\n((?:    .*\n|\n)+)', re.MULTILINE)
+DOOR = re.compile(r"^- (?:\*\*)?(\w[\w ]*?)(?:\*\*)?: \[", re.MULTILINE)
+
+
+def test_the_claim_is_that_of_the_performance_page() -> None:
+    claims = [CLAIM.findall(page) for page in (README, START)]
+    assert claims[0] == claims[1] and len(claims[0]) == 1
+    figures = FIGURE.findall(claims[0][0])
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert len(figures) == 5 and [figure for figure in figures if figure not in measured] == []
+    assert "`make bench`" in claims[0][0]
+
+
+def test_the_example_is_short_and_once_in_each_language() -> None:
+    tabs = dict(TAB.findall(START))
+    lines = {name: [line for line in text.splitlines() if line.strip()] for name, text in tabs.items()}
+    assert list(lines) == ["SQL", "Rule"] and all(len(text) <= 10 for text in lines.values())
+    same = [sql == rule for sql, rule in zip(lines["SQL"], lines["Rule"], strict=True)]
+    assert same.count(False) == 2
+
+
+def test_the_four_doors_are_on_both() -> None:
+    doors = ["SQL and dbt", "Graphs", "Streams", "Research"]
+    assert DOOR.findall(START) == doors and DOOR.findall(README)[:4] == doors
+
+
+def test_version_and_licence_are_those_of_the_package() -> None:
+    assert f"Version {lftj.__version__}" in START and "licence Apache-2.0" in START
+    assert f"copyright: lftj {lftj.__version__}, licence Apache-2.0\n" in SITE
+
+
+def test_the_logo_is_a_small_drawing() -> None:
+    logo = ROOT / "docs" / "pictures" / "logo.svg"
+    assert SITE.count("pictures/logo.svg") == 2 and logo.stat().st_size < 1000
+    assert ElementTree.parse(logo).getroot().tag.endswith("svg")
