@@ -40,6 +40,9 @@ CITED = re.compile(rf"({NAME}) sections? ({NUMBER}(?:(?:, | and | to ){NUMBER})*
 QUOTED = re.compile(rf'({NAME})(?: sections? {NUMBER})?,? "([^"]+)"')
 BARE = re.compile(rf"{NAME} {NUMBER}")
 URL = re.compile(r"\w+://[^\s)\"'`]+")
+COLUMN = 88
+"""So many characters of code stand beside the site's menus, at 1,280 pixels; docs/ruff.toml has it, too."""
+
 LINE_END = re.compile(r"\s*\n\s*(?:# )?")
 
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -145,3 +148,18 @@ def test_the_site_has_every_page() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [page.relative_to(ROOT / "docs") for page in PAGES if page.is_relative_to(ROOT / "docs")]
     assert [str(page) for page in pages if f" {page}\n" not in navigation] == []
+
+
+def test_code_fits_its_column() -> None:
+    """But for what commands print, which is as it is; text of doctests may be wrapped."""
+    wide = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        language = None
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+            fence = re.match(r" *```(\w*)", line)
+            if fence:
+                language = fence[1] if language is None else None
+            elif language is not None and len(line) > COLUMN:
+                printed = language == "console" and not line.startswith("$ ")
+                wide += [] if printed else [f"{page.name}:{number}: {line}"]
+    assert wide == []

@@ -3,7 +3,7 @@
 - ``python``: executed; with ``>>>``, the printed results must be those shown.
 - ``console``: commands behind ``$``; what they print must be what is shown.  README's run the installed
   ``lftj``, those of other pages forks of one process that has loaded it.
-- ``datalog``: must parse.
+- ``datalog``, ``sql``: must parse.
 
 The blocks of one page share a namespace and an empty working folder.
 """
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import pytest
 
 from support.paths import ROOT
@@ -114,6 +115,8 @@ def test_examples_do_what_they_show(
             run_console(block, page, tmp_path, scripts)
         elif block.language == "datalog":
             parse(block.text)
+        elif block.language == "sql":
+            assert duckdb.extract_statements(block.text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -122,8 +125,8 @@ def test_every_fence_is_an_example(page: Path) -> None:
     opened = re.findall(r"^[ >]*(?:```|~~~)+ *(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)[::2]
     found = [block.language for block in blocks(page)]
     assert [language for language in opened if language] == found
-    assert set(found) <= {"python", "console", "datalog", "sh"}
-    commands = "".join(block.text for block in blocks(page) if block.language == "sh")
+    assert set(found) <= {"python", "console", "datalog", "sql", "sh"}
+    commands = "".join(block.text for block in blocks(page) if block.language == "sh").replace("\\\n", "")
     assert (
         re.sub(r"^(pip install|lftj warm-up|lftj serve|uvicorn|make) ?.*\n", "", commands, flags=re.MULTILINE)
         == ""
