@@ -1,9 +1,11 @@
-"""laws: the first screens of the site and of README say one thing, and what was measured."""
+"""laws: the first screens of the site and of README say one thing, and pages what was measured."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+
+import pytest
 
 import lftj
 from support.paths import ROOT
@@ -48,3 +50,18 @@ def test_the_logo_is_a_small_drawing() -> None:
     logo = ROOT / "docs" / "pictures" / "logo.svg"
     assert SITE.count("pictures/logo.svg") == 2 and logo.stat().st_size < 1000
     assert ElementTree.parse(logo).getroot().tag.endswith("svg")
+
+
+def test_what_a_transaction_takes_is_what_was_measured() -> None:
+    """The page on maintenance has milliseconds, that on performance a median of one and changes a second."""
+    page = (ROOT / "docs" / "maintenance.md").read_text(encoding="utf-8")
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| ([\d,]+) change[^|]*\| ([\d.]+) ms \|", page, re.MULTILINE))
+    median = re.search(r"^\| the same under `auto` .*? \| ([\d.]+), ", measured, re.MULTILINE)
+    assert median and float(shown.pop("1")) == float(median[1]) / 1000
+    rates = measured.partition("| triangles RMAT 17/8, 1 |")[2].partition("| triangles RMAT 14/8")[0]
+    for changes, took in shown.items():
+        rate = re.search(rf"^\| {changes} \| ([\d,]+) ", rates, re.MULTILINE)
+        a_second, of_one = (int(text.replace(",", "")) for text in (rate[1] if rate else "0", changes))
+        assert float(took) == pytest.approx(1000 * of_one / a_second, rel=0.005)
+    assert shown.keys() == {"100", "10,000"}
