@@ -51,11 +51,22 @@ def test_what_is_printed_in_pieces_counts_as_one() -> None:
     assert shown(whole) != shown(pieces("4 triangles in 0.1", "5 s\n"))
 
 
-def test_the_tutorial_links_to_no_file() -> None:
-    """On the site a notebook's links are as they stand, where pages have other addresses."""
+def test_the_tutorial_links_to_no_file_but_itself() -> None:
+    """On the site a notebook's links are as they stand, where pages have other addresses.
+
+    Itself is beside its page there, for those who download it.
+    """
     cells = nbformat.read(PAGE, as_version=4)["cells"]
     texts = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
-    assert len(texts) > 10 and not any("](" in text.replace("](https://", "") for text in texts)
+    targets = [target for text in texts for target in re.findall(r"\]\((?!https://)([^)]*)\)", text)]
+    assert len(texts) > 10 and targets == [PAGE.name]
+    assert "include_source: true" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_the_menu_and_its_title_call_it_tutorial() -> None:
+    title = "Tutorial: a club that split"
+    assert f'"{title}": {PAGE.name}\n' in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert nbformat.read(PAGE, as_version=4)["cells"][0]["source"].splitlines()[0] == f"# {title}"
 
 
 @pytest.mark.usefixtures("warmed")
