@@ -3,13 +3,15 @@
 Invariants
 
 1. Nothing is drawn, and rich is not imported, unless the caller asked for it
-   and stderr is a terminal or a Jupyter kernel runs.
+   and stderr is a terminal or a Jupyter kernel runs; on a terminal, unless the
+   block takes longer than ``SHOWN_AFTER_SECONDS``.
 2. At most one bar is drawn at a time: a call made while another's bar stands
    (a load inside a query, or two streams read in turns) runs without one.
 3. The bar is gone when its block ends, however it ends.
 
-Cost: a call without a bar costs an attribute test; ``advance`` with a bar costs
-some microseconds, so callers advance per batch, never per row.
+Cost: a call without a bar costs an attribute test; one that may get a bar starts
+a thread, which waits; ``advance`` with a bar costs some microseconds, so callers
+advance per batch, never per row.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+SHOWN_AFTER_SECONDS = 2.0
+"""What takes less draws nothing on a terminal."""
 
 REDRAWN_SECONDS = 0.1
 """A notebook's bar is drawn anew at most so often."""
@@ -46,7 +51,7 @@ def _ignore(fraction: float | None, note: str = "") -> None:
 
 @contextmanager
 def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
-    """Show a bar named ``label`` for the length of the block.
+    """Show a bar named ``label``, and how long it goes on, for the length of the block.
 
     Args:
         label: What is going on, as a participle: ``"joining"``.
@@ -66,24 +71,8 @@ def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
         yield _ignore
         return
     try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-        progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            console=Console(file=sys.stderr),
-            transient=True,
-        )
-        task = progress.add_task(label, total=1.0)
-        if notebook:
-            with _below_cell(progress, _mover(progress, task, label)) as advance:
-                yield advance
-        else:
-            with progress:
-                yield _mover(progress, task, label)
+        with _below_cell(label) if notebook else _on_terminal(label) as advance:
+            yield advance
     finally:
         _drawing.release()
 
@@ -95,6 +84,31 @@ def no_bars() -> Iterator[None]:
         yield
 
 
+def _drawing_of(label: str) -> tuple[Progress, TaskID]:
+    """A bar that is not shown yet: what is done, how long it has taken, and how long the rest will."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    progress = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+    return progress, progress.add_task(label, total=1.0)
+
+
 def _mover(progress: Progress, task: TaskID, label: str) -> Advance:
     def move(fraction: float | None, note: str = "") -> None:
         described = f"{label}, {note}" if note else label
@@ -102,6 +116,46 @@ def _mover(progress: Progress, task: TaskID, label: str) -> Advance:
         progress.update(task, description=described, total=total, completed=fraction or 0.0)
 
     return move
+
+
+@contextmanager
+def _on_terminal(label: str) -> Iterator[Advance]:
+    """A bar that comes when the block has taken its time: a thread draws it then, whatever this one does."""
+    begun = time.monotonic()
+    lock = threading.Lock()
+    place: tuple[float | None, str] = (0.0, "")
+    drawn: Progress | None = None
+    move: Advance | None = None
+    is_over = False
+
+    def show() -> None:
+        nonlocal drawn, move
+        progress, task = _drawing_of(label)
+        progress.tasks[0].start_time = begun
+        with lock:
+            if not is_over:
+                drawn, move = progress, _mover(progress, task, label)
+                move(*place)
+                progress.start()
+
+    def advance(fraction: float | None, note: str = "") -> None:
+        nonlocal place
+        with lock:
+            place = fraction, note
+            if move is not None:
+                move(fraction, note)
+
+    waiting = threading.Timer(SHOWN_AFTER_SECONDS, show)
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield advance
+    finally:
+        waiting.cancel()
+        with lock:
+            is_over = True
+            if drawn is not None:
+                drawn.stop()
 
 
 def _in_notebook() -> bool:
@@ -114,13 +168,15 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def _below_cell(progress: Progress, move: Advance) -> Iterator[Advance]:
+def _below_cell(label: str) -> Iterator[Advance]:
     """Show a bar below the running cell for the length of the block.
 
     rich draws it and IPython shows it; rich by itself would need the package ipywidgets and warn without.
     """
     from IPython.display import display
 
+    progress, task = _drawing_of(label)
+    move = _mover(progress, task, label)
     shown = display(progress, display_id=True)
     drawn = time.monotonic()
 

@@ -7,7 +7,6 @@ and ``IPython.display``, which keeps what it is given.
 from __future__ import annotations
 
 import builtins
-import io
 import sys
 import types
 from typing import Any
@@ -18,6 +17,7 @@ import lftj
 from lftj.process import progress
 from lftj.values.shown_text import ShownText
 from maintenance import Workspace
+from support.terminal import terminal_of
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 EDGES = [(1, 2), (2, 3), (1, 3)]
@@ -133,15 +133,10 @@ def test_ipython_in_a_terminal_is_a_terminal(
         advance(0.5)
     assert displays == [] and capsys.readouterr() == ("", "")
 
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = terminal_of(monkeypatch)
     with progress.bar("on a terminal") as advance:
         advance(0.5)
+        assert terminal.is_drawn.wait(60)
     assert displays == [] and "50%" in terminal.getvalue()
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 
 import pytest
 
 from lftj.process import progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from support.terminal import terminal_of
 
 
 def test_nothing_is_drawn_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,9 +18,16 @@ def test_nothing_is_drawn_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_nothing_is_drawn_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = terminal_of(monkeypatch)
     with progress.bar("joining", enabled=False) as advance:
+        advance(0.5)
+    assert terminal.getvalue() == ""
+
+
+def test_what_is_over_before_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_of(monkeypatch)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 1e6)
+    with progress.bar("joining") as advance:
         advance(0.5)
     assert terminal.getvalue() == ""
 
@@ -36,26 +38,33 @@ def test_a_program_without_stderr_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         advance(0.5)
 
 
-def test_a_bar_shows_its_label_and_the_fraction(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", terminal)
+def test_a_bar_shows_its_label_the_fraction_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_of(monkeypatch)
     with progress.bar("joining [x]") as advance:
         advance(0.25)
-    assert "joining [x]" in terminal.getvalue()
-    assert "25%" in terminal.getvalue()
+        assert terminal.is_drawn.wait(60)
+        advance(0.5)
+    drawn = terminal.getvalue().rpartition("joining [x]")[2]
+    assert "50%" in drawn and "left" in drawn
+
+
+def test_a_bar_that_comes_late_stands_where_the_work_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is drawn while the work says nothing, too."""
+    terminal = terminal_of(monkeypatch)
+    with progress.bar("joining") as advance:
+        advance(0.25, "first")
+        assert terminal.is_drawn.wait(60)
+    assert "joining, first" in terminal.getvalue() and "25%" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(("fraction", "shown"), [(None, "joining, round 3 [y]"), (0.25, "25%")])
 def test_a_note_says_what_is_done_until_the_next_call(
     fraction: float | None, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = terminal_of(monkeypatch)
     with progress.bar("joining") as advance:
         advance(None, "round 3 [y]")
+        assert terminal.is_drawn.wait(60)
         if fraction is not None:
             advance(fraction)
     drawn = terminal.getvalue().rpartition("joining")[2]
@@ -64,18 +73,16 @@ def test_a_note_says_what_is_done_until_the_next_call(
 
 
 def test_one_bar_at_a_time_and_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = terminal_of(monkeypatch)
     with pytest.raises(KeyboardInterrupt), progress.bar("outer"), progress.bar("inner") as advance:
         advance(1.0)
+        assert terminal.is_drawn.wait(60)
         raise KeyboardInterrupt
+    assert "outer" in terminal.getvalue() and "inner" not in terminal.getvalue()
+    terminal.is_drawn.clear()
     with progress.bar("later"):
-        pass
-    text = terminal.getvalue()
-    assert "outer" in text
-    assert "inner" not in text
-    assert "later" in text
+        assert terminal.is_drawn.wait(60)
+    assert "later" in terminal.getvalue()
 
 
 def test_rich_is_imported_only_to_draw() -> None:
