@@ -55,6 +55,33 @@ def test_the_citation_has_the_version(pyproject: dict[str, Any]) -> None:
     assert f"license: {pyproject['project']['license']}" in citation
 
 
+def test_the_changelog_is_cut_at_the_version() -> None:
+    """What comes next stands above it; a release has its day."""
+    sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(lftj.__version__)} - \d{{4}}-\d\d-\d\d", sections[1])
+
+
+def test_the_conda_recipe_says_what_pyproject_does(pyproject: dict[str, Any]) -> None:
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    project, packages = (
+        pyproject["project"],
+        pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"],
+    )
+
+    def listed(key: str) -> set[str]:
+        (items,) = re.findall(rf"^ +{key}:\n((?: +- .*\n)+)", recipe, re.MULTILINE)
+        return {item.replace(" ", "") for item in re.findall(r"- (.*)", items)}
+
+    python = f"python{project['requires-python']}"
+    assert listed("run") == {python, *project["dependencies"]}
+    assert listed("host") == {python, "pip", *pyproject["build-system"]["requires"]}
+    assert listed("imports") == set(packages)
+    assert listed("entry_points") == {f"{name}={place}" for name, place in project["scripts"].items()}
+    assert f'version: "{project["version"]}"' in recipe
+    assert f"license: {project['license']}" in recipe and f'summary: "{project["description"]}"' in recipe
+
+
 def test_a_typed_script_runs_as_its_types_say() -> None:
     """``make lint`` checks its types by all that ``mypy --strict`` asks for; here it runs."""
     runpy.run_path(str(TESTS / "project" / "user_script.py"), run_name="__main__")
