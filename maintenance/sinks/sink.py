@@ -61,6 +61,7 @@ class Sink(ABC):
     def __init__(self, head: str, name: str) -> None:
         self.head, self.name = head, name
         self._following: Following | None = None
+        self._caught_up: int | None = None  # with what happened before it was followed
         self._is_stopped = False
 
     def push(self, workspace: Workspace, *, timeout: float | None = None) -> Iterator[HeadChange]:
@@ -103,7 +104,7 @@ class Sink(ABC):
     def version(self) -> int | None:
         """Up to which all is written, while it is followed, or None; also for other threads."""
         following = self._following
-        return None if following is None else following.version
+        return self._caught_up if following is None else following.version
 
     @abstractmethod
     def _opened(
@@ -159,13 +160,15 @@ class Sink(ABC):
                 version = change.version
                 yield from self._written(target, change)
         finally:
-            self._following = None
+            self._following = self._caught_up = None
 
     def _written(self, target: Target, change: HeadChange) -> Iterator[HeadChange]:
         if change.table.num_rows:
             reached("sink: rows read, not written")
             target.add(change)
             reached("sink: written, not told")
+        self._caught_up = change.version
+        if change.table.num_rows:
             yield change
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from maintenance.sources.source import (
     BATCH_ROWS,
     Batch,
     OnError,
+    Pieces,
     Rejected,
     Source,
     columns_of,
@@ -199,7 +201,8 @@ class DeltaSource(Source):
 
     def _all_rows(self, schema: Schema, versions: DeltaVersions) -> Batch:
         rejected: list[Rejected] = []
-        rows = self._checked(schema, versions, versions.version, versions.rows(), rejected)
+        read = partial(self._checked, schema, versions, versions.version)
+        rows = Pieces(read(versions.rows(), rejected), lambda: read(versions.rows(), rejected))
         return Batch({self.relation: rows}, self._places(versions, versions.version), rejected, begins=True)
 
     def _new(self, schema: Schema, versions: DeltaVersions, cursor: Cursor) -> Iterator[Batch]:
@@ -225,16 +228,32 @@ class DeltaSource(Source):
         n_rows, until = 0, since
         while until < versions.version and n_rows < self._batch_rows:
             until += 1
-            lacks = until in updates and versions.lacks_rows(until, updates[until])
-            did = versions.difference(until) if lacks else versions.changes(until - 1, until)
-            rest = self._checked(schema, versions, until, did, rejected)
+            rest = self._version(schema, versions, until, updates, rejected)
             for piece in rest:
                 pieces.append(piece)
                 n_rows += piece.num_rows
                 if n_rows >= self._batch_rows:
                     break
-        changes = {self.relation: chain(pieces, rest)} if pieces else {}
+
+        def again() -> Iterator[pa.Table]:
+            for version in range(since + 1, until + 1):
+                yield from self._version(schema, versions, version, updates, rejected)
+
+        changes = {self.relation: Pieces(chain(pieces, rest), again)} if pieces else {}
         return Batch(changes, self._places(versions, until), rejected)
+
+    def _version(
+        self,
+        schema: Schema,
+        versions: DeltaVersions,
+        number: int,
+        updates: Mapping[int, int],
+        rejected: list[Rejected],
+    ) -> Iterator[pa.Table]:
+        """What one version did, in pieces."""
+        lacks = number in updates and versions.lacks_rows(number, updates[number])
+        did = versions.difference(number) if lacks else versions.changes(number - 1, number)
+        return self._checked(schema, versions, number, did, rejected)
 
     def _checked(
         self,

@@ -41,7 +41,7 @@ from maintenance.sources.flight_client import (
     words_of,
 )
 from maintenance.sources.patience import Patience
-from maintenance.sources.source import BATCH_ROWS, Batch, Source, columns_of, make_relation
+from maintenance.sources.source import BATCH_ROWS, Batch, Pieces, Source, columns_of, make_relation
 from maintenance.workspace.workspace import Workspace
 
 _BEGUN = -1
@@ -169,7 +169,7 @@ class FlightSource(Source):
             for chunk in stream
         )
         found = Place(int(about[VERSION]), about[WORKSPACE].decode())
-        return Batch({self.relation: pieces}, {self.head: found}, begins=True)
+        return Batch({self.relation: Pieces(pieces)}, {self.head: found}, begins=True)
 
     def _changes(
         self, workspace: Workspace, client: Client, cursor: Cursor, quiet: float, patience: Patience

@@ -179,10 +179,11 @@ class PostgresSource(Source):
         start, snapshot = slot.made()
         rejected: list[Rejected] = []
         place = Place(start, self.slot)
-        rows = {
-            table.relation: Pieces(partial(snapshot_rows, self._dsn, snapshot, table, place, rejected))
+        readers = {
+            table.relation: partial(snapshot_rows, self._dsn, snapshot, table, place, rejected)
             for table in tables
         }
+        rows = {relation: Pieces(read(), read) for relation, read in readers.items()}
         yield Batch(rows, {self.slot: Place(start, slot.mark)}, rejected, begins=True)
 
     def _check_relation(self, workspace: Workspace, table: Table) -> None:

@@ -66,14 +66,21 @@ class Rejected:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pieces:
-    """Rows that are read while they are staged, and again, from the beginning, where they are refused."""
+    """Rows that are read while they are staged.
 
-    read: Callable[[], Iterator[pa.Table]]
+    ``first``: those.  ``again``: reads them from the beginning, where a commit was refused; None where the
+    upstream has them but once: then nobody looks which row it was.
+    """
 
-    def __iter__(self) -> Iterator[pa.Table]:
-        return self.read()
+    first: Iterator[pa.Table]
+    again: Callable[[], Iterator[pa.Table]] | None = None
+
+    def read_again(self) -> pa.Table:
+        """All of them."""
+        assert self.again is not None
+        return pa.concat_tables(self.again())
 
 
 @dataclass
@@ -102,9 +109,14 @@ class Batch:
         if any(isinstance(rows, Pieces) for rows in self.changes.values()):
             self.rejected.clear()
         return {
-            name: pa.concat_tables(rows) if isinstance(rows, Pieces) else rows
+            name: rows.read_again() if isinstance(rows, Pieces) else rows
             for name, rows in self.changes.items()
         }
+
+    @property
+    def is_there_again(self) -> bool:
+        """Whether `whole` can be had."""
+        return all(rows.again is not None for rows in self.changes.values() if isinstance(rows, Pieces))
 
     def numbered(self, changes: Mapping[str, pa.Table]) -> Numbers:
         """``numbers``, or the default.  ``changes``: whole."""
@@ -189,7 +201,8 @@ class Source(ABC):
             try:
                 transaction = self._commit(workspace, cursor, batch, batch.changes, batch.rejected)
             except LftjError as error:
-                if isinstance(error, RejectedRowError) or not is_of_rows(error):
+                is_halved = is_of_rows(error) and batch.is_there_again
+                if isinstance(error, RejectedRowError) or not is_halved:
                     raise
                 transaction = self._commit(workspace, cursor, batch, *self._without_refused(workspace, batch))
         except RejectedRowError:
@@ -305,7 +318,7 @@ def _stage_all(
     for relation, rows in changes.items():
         if begins:
             transaction.erase(relation, workspace[relation].to_arrow())
-        for piece in rows if isinstance(rows, Pieces) else [rows]:
+        for piece in rows.first if isinstance(rows, Pieces) else [rows]:
             _stage(workspace, transaction, relation, piece)
 
 

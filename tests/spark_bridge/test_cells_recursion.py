@@ -33,7 +33,6 @@ from support.stage_pipeline import StagePipeline, signed_table
 from support.strategies import Scenario, any_row
 
 pytestmark = [
-    pytest.mark.usefixtures("unsynced"),
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
 ]
 

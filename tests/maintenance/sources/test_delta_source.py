@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lftj.errors import LftjError, RejectedRowError, SourceError
+from lftj.errors import RejectedRowError, SourceError
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor
 from maintenance.sources.delta import DeltaSource, delta
@@ -222,9 +222,12 @@ def test_a_relation_that_does_not_fit_is_refused(path: str) -> None:
         pulled(workspace, delta(path))
     keyed = Workspace()
     write_deltalake(path, pa.table({"src": [1, 1], "dst": [2, 3]}), mode="overwrite")
-    with pytest.raises(LftjError, match="two rows of key src=1") as raised:
+    with pytest.raises(RejectedRowError, match=r"row 1 at 1 of .*two rows of key src=1") as raised:
         pulled(keyed, delta(path, key=["src"]))
-    assert raised.value.__notes__ == ["source 'edges', in what leads to version 1; nothing was changed"]
+    assert raised.value.row == 1 and not keyed["edges"].count
+    aside = delta(path, key=["src"], on_error="set aside")
+    assert pulled(keyed, aside) == 1 and list(keyed["edges"]) == [(1, 2)]
+    assert [row[2] for row in keyed["edges_aside"]] == [1]
 
 
 def test_a_loop_waits_for_what_comes(path: str) -> None:
