@@ -70,6 +70,7 @@ class Put:
 
     With ``writer`` all of them are one, which leads from his version ``since`` to ``version``; without
     ``since`` they are all that the relation is to have.  What leads to a version that he has is passed over.
+    ``rows``: how many they are; the end of a stream that was cut looks as any other.
     """
 
     relation: str
@@ -77,6 +78,7 @@ class Put:
     writer: str | None = None
     version: int | None = None
     since: int | None = None
+    rows: int | None = None
 
 
 Reading = Rows | Answer | Query | Since | Follow
@@ -112,10 +114,9 @@ def put(asked: bytes) -> Put:
     found = _made(Put, _object(asked))
     if found.mode not in MODES:
         raise ServiceError(f'"mode" is {found.mode!r}; it can be {", ".join(map(repr, MODES))}')
-    if (found.writer is None) != (found.version is None) or (
-        found.writer is None and found.since is not None
-    ):
-        raise ServiceError('"writer" and "version" go together, and "since" with them')
+    together = {found.writer is None, found.version is None, found.rows is None}
+    if len(together) > 1 or (found.writer is None and found.since is not None):
+        raise ServiceError('"writer", "version" and "rows" go together, and "since" with them')
     return found
 
 

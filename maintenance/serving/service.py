@@ -375,6 +375,10 @@ class FlightService(flight.FlightServerBase):
                 if n_rows > self._limits.rows:
                     raise ServiceError(f"a put of more than {self._limits.rows:,} rows, which are the most")
                 getattr(transaction, asked.mode)(asked.relation, pa.Table.from_batches([batch]))
+            if n_rows != asked.rows:
+                raise ServiceError(
+                    f"{n_rows:,} of {asked.rows:,} rows came, and nothing was done: put them again"
+                )
             writer.stage(transaction, asked.relation, asked.version)
 
 

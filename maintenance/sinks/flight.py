@@ -110,7 +110,8 @@ class _Relation:
     def _put(self, change: HeadChange, since: int | None) -> None:
         """The rows in one transaction there, and the version with them."""
         asked = {"relation": self._relation, "mode": "apply", "writer": self._writer, "since": since}
-        command = json.dumps({**asked, "version": change.version}).encode()
+        asked |= {"version": change.version, "rows": change.table.num_rows}
+        command = json.dumps(asked).encode()
         descriptor = arrow_flight.FlightDescriptor.for_command(command)
         writer, acknowledged = self._client.connection.do_put(
             descriptor, change.table.schema, self._client.options()

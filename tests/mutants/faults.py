@@ -1857,6 +1857,13 @@ FAULTS = (
         MACHINE_KINDS,
     ),
     Fault(
+        "a service takes what came of a put that was cut for all of it",
+        "maintenance/serving/service.py",
+        "            if n_rows != asked.rows:\n",
+        "            if False:\n",
+        ("maintenance/sinks/test_flight_sink.py",),
+    ),
+    Fault(
         "the machine reads what it passed over",
         "maintenance/machine/row_registers.py",
         "        self._held, self._codes = held, codes\n\n    def ask(",

@@ -88,12 +88,13 @@ def test_the_relation_is_the_head(service: FlightService, name: str) -> None:
 def test_what_is_put_again_is_passed_over(service: FlightService) -> None:
     with arrow_flight.connect(service.address) as client:
 
-        def put(rows: list[int], **asked: Any) -> None:
-            command = json.dumps({"relation": "ends", "writer": "w", **asked}).encode()
-            batch = pa.record_batch({"b": pa.array(rows, pa.int64())})
+        def put(values: list[int], **asked: Any) -> None:
+            asked = {"relation": "ends", "writer": "w", "rows": len(values), **asked}
+            command = json.dumps(asked).encode()
+            batch = pa.record_batch({"b": pa.array(values, pa.int64())})
             writer, told = client.do_put(arrow_flight.FlightDescriptor.for_command(command), batch.schema)
             with writer:
-                for number in range(len(rows)):
+                for number in range(len(values)):
                     writer.write_batch(batch.slice(number, 1))
                 writer.done_writing()
                 assert told.read() is not None
@@ -111,7 +112,15 @@ def test_what_is_put_again_is_passed_over(service: FlightService) -> None:
             put([3], version=10, writer="x")
         with pytest.raises(arrow_flight.FlightServerError, match="a put of more than 1,000 rows"):
             put([3] * 1_001, version=10, since=9)
-        for wrong in {"version": None}, {"writer": None}, {"since": 3, "version": None, "writer": None}:
+        for cut in [], [4]:  # the process was killed amid them: the stream ends as any other
+            with pytest.raises(
+                arrow_flight.FlightServerError, match=rf"{len(cut)} of 2 rows came, and nothing"
+            ):
+                put(cut, version=10, since=9, rows=2)
+        for wrong in (
+            *({"version": None}, {"writer": None}, {"rows": None}),
+            {"since": 3, "version": None, "writer": None, "rows": None},
+        ):
             with pytest.raises(arrow_flight.FlightServerError, match="go together"):
                 put([3], **{"version": 10, **wrong})
         put([5], version=10)
