@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from bench.postgres_server import Server, running
 from bench.report.machine import describe
 from bench.report.markdown import table
 from bench.report.page import is_quick, show
-from bench.sources_load import report_load
+from bench.sources_load import report_load, started
 from maintenance import Workspace
 from maintenance.serving.service import FlightService
 from maintenance.sinks.postgres import to_postgres
@@ -185,15 +184,7 @@ def on_the_way(server: Server, rate: int, seconds: float) -> np.ndarray:
             for change in sink.push(workspace, timeout=2.0):
                 arrived.update(dict.fromkeys(change.table.column("a").to_pylist(), time.perf_counter()))
 
-        def run(loop: Any) -> None:
-            try:
-                loop()
-            except BaseException as error:
-                failed.append(error)
-
-        threads = [threading.Thread(target=run, args=(loop,)) for loop in (pull, push)]
-        for thread in threads:
-            thread.start()
+        threads = started(failed, pull, push)
         begun = time.perf_counter()
         for number in range(n):
             time.sleep(max(0.0, begun + number / rate - time.perf_counter()))

@@ -86,15 +86,7 @@ def load(server: Server, seconds: float, say: Callable[[Look], object] = lambda 
             for _ in sink.push(workspace):
                 done["changes"] += 1
 
-        def run(loop: Callable[[], None]) -> None:
-            try:
-                loop()
-            except BaseException as error:
-                failed.append(error)
-
-        threads = [threading.Thread(target=run, args=(loop,)) for loop in (pull, push)]
-        for thread in threads:
-            thread.start()
+        threads = started(failed, pull, push)
         looks: list[Look] = []
         begun, every = time.monotonic(), min(EVERY, seconds / 20)
         for statement in _statements():
@@ -122,6 +114,21 @@ def load(server: Server, seconds: float, say: Callable[[Look], object] = lambda 
         _check(workspace["total"], connection.execute("SELECT * FROM total").fetchall())
         workspace.verify()
     return looks
+
+
+def started(failed: list[BaseException], *loops: Callable[[], None]) -> list[threading.Thread]:
+    """Threads that run loops; what one raises comes to ``failed``."""
+
+    def run(loop: Callable[[], None]) -> None:
+        try:
+            loop()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(loop,)) for loop in loops]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
 def _statements() -> Iterator[tuple[Any, ...]]:

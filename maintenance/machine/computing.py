@@ -29,7 +29,7 @@ from maintenance.machine.dictionaries import (
     fetched_at,
     is_there,
 )
-from maintenance.machine.floats import INFINITY, computed
+from maintenance.machine.floats import INFINITY, computed, flipped
 
 (ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, ABSOLUTE, LIES_IN) = range(7)
 """Codes of instructions on whole numbers."""
@@ -154,7 +154,7 @@ def looked_up(code, where, left):
     if code == AS_FLOAT:
         if left & KEY_MAX > INFINITY:  # NaN, which may be refused
             return KEY_MIN
-        return left ^ ((left >> 63) & KEY_MAX)
+        return flipped(left)
     if code == IS_THERE:
         return is_there(fetched_at(where), left)
     found = fetch_text(fetched_at(where), left) if code == TEXT else encode(decimals_at(where), left)

@@ -68,10 +68,9 @@ class FloatSums(Record):
     limbs: int
     room: int
     totals: int
-    staged_starts: int  # likewise; groups that there is room for are those of the op
+    staged_starts: int  # likewise, for as many groups as the op has room for
     staged_lows: int
     staged_lengths: int
-    staged_groups: int
     staged_limbs: int
     staged_room: int
     specials: int  # by group how many NaN and infinities there are: none
@@ -87,16 +86,20 @@ sums_at = record_at(FloatSums)
 
 
 @part
+def flipped(bits):
+    """The code of a double's bits, and the bits of a code."""
+    return bits ^ ((bits >> 63) & KEY_MAX)
+
+
+@part
 def double_of(code):
-    return np.int64(code ^ ((code >> 63) & KEY_MAX)).view(np.float64)
+    return np.int64(flipped(code)).view(np.float64)
 
 
 @part
 def code_of(bits):
     """The code of a double's bits; KEY_MIN where that is not finite."""
-    if bits & KEY_MAX >= INFINITY:
-        return np.int64(KEY_MIN)
-    return bits ^ ((bits >> 63) & KEY_MAX)
+    return np.int64(KEY_MIN) if bits & KEY_MAX >= INFINITY else flipped(bits)
 
 
 @part
@@ -159,7 +162,7 @@ def float_sums(its, is_average, groups, codes, weights, offsets):
     if its.has_specials:
         return found, LEFT
     for row in range(len(codes)):
-        bits[row] = codes[row] ^ ((codes[row] >> 63) & KEY_MAX)
+        bits[row] = flipped(codes[row])
         if bits[row] & KEY_MAX >= INFINITY:
             return found, LEFT
     kept, staged, specials = _kept(its), _staged(its, n), view(its.specials, 3 * n).reshape((n, 3))
@@ -200,8 +203,8 @@ def averages(sums, counts, divisor):
         if counts[its] > 0:
             quotients[its] = sums[its] / (counts[its] * divisor)
     codes = quotients.view(np.int64)
-    for its in range(len(codes)):  # as lftj.values.floating has them
-        codes[its] ^= (codes[its] >> 63) & KEY_MAX
+    for its in range(len(codes)):
+        codes[its] = flipped(codes[its])
     return codes, DONE
 
 
@@ -226,7 +229,7 @@ class SumsInPool:
         its.staged_starts, its.staged_lows, its.staged_lengths, its.staged_limbs, its.specials = map(
             address, staged
         )
-        its.staged_groups, its.staged_room = rows, len(self._limbs)
+        its.staged_room = len(self._limbs)
         its.add, its.round = code_address(_add_float_rows, _ADD), code_address(_round_numbers, _ROUND)
 
     @property

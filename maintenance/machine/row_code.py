@@ -28,7 +28,7 @@ from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
 from maintenance.machine import computing
 from maintenance.machine.dictionaries import Dictionaries
-from maintenance.machine.row_expressions import Expressions
+from maintenance.machine.row_expressions import Expressions, Target
 from maintenance.machine.row_registers import NotComputed, Registers
 
 Wanted = tuple[str, int | None]
@@ -73,7 +73,7 @@ class RowCode:
 
     def _assign(self, name: str, expression: Expression) -> None:
         type_, registers = self.registers.types[name], self.registers
-        found = self._expressions.typed(fold(expression), type_.arrow, type_.domain)
+        found = self._expressions.typed(fold(expression), Target(type_.arrow, type_.domain))
         if found is None:
             raise NotComputed(f"{name} = {text_of(expression)} is not computed on the rows")
         if (ends := _ends_of(type_)) is not None and found.scale is not None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,24 @@ _MOST_DIGITS = 15  # 10**15 < MOST_EXACT
 _MOST_ALTERNATIVES = 16
 
 
+class Target(NamedTuple):
+    """The type that values are to have.  ``domain``: whose codes they are then; not asked for of numbers."""
+
+    arrow: pa.DataType
+    domain: Domain | None = None
+
+    @property
+    def scale(self) -> int | None:
+        """In units of which digit numbers are held; None for others."""
+        arrow = plain_type(self.arrow)
+        if kind(arrow) == "decimal":
+            return arrow.scale if 0 <= arrow.scale <= SCALE else None
+        return 0 if pa.types.is_integer(arrow) and arrow != pa.uint64() else None
+
+
+_CONDITION, _DOUBLE = Target(pa.bool_()), Target(pa.float64())
+
+
 class Expressions:
     """Those of one body.  What can't be written is None."""
 
@@ -52,27 +71,24 @@ class Expressions:
 
     # -- values of a type -------------------------------------------------------------------------
 
-    def typed(self, node: Expression, arrow: pa.DataType, domain: Domain | None = None) -> Held | None:
-        """A folded expression's values as a variable of a type holds them: numbers in the type's units.
+    def typed(self, node: Expression, target: Target) -> Held | None:
+        """A folded expression's values as a variable of a type holds them: numbers in the type's units."""
+        return self._written(node, lambda: self._typed(node, target), target)
 
-        ``domain``: of the variable; not asked for of numbers.
-        """
-        return self._written(node, lambda: self._typed(node, arrow, domain), arrow, domain)
-
-    def _typed(self, node: Expression, arrow: pa.DataType, domain: Domain | None) -> Held | None:
-        type_, scale = (arrow, domain), _scale_of(arrow)
+    def _typed(self, node: Expression, target: Target) -> Held | None:
+        arrow, domain = target
         if _is_null(node):
-            return Held(self._code.register(), scale, self._code.register(0))
+            return Held(self._code.register(), target.scale, self._code.register(0))
         if isinstance(node, Call) and node.function == "if":
-            return self._chosen(node.arguments, *type_)
+            return self._chosen(node.arguments, target)
         if isinstance(node, Call) and node.function == "coalesce":
-            return self._first_known(node.arguments, *type_)
+            return self._first_known(node.arguments, target)
         if isinstance(node, Call) and node.function == "nullif":
             first, other = node.arguments
-            return self._chosen((Call("=", (first, other)), Constant(NULL), first), *type_)
-        if scale is not None:
+            return self._chosen((Call("=", (first, other)), Constant(NULL), first), target)
+        if target.scale is not None:
             number = self.number(node)
-            return None if number is None else self._code.at_scale(number, scale)
+            return None if number is None else self._code.at_scale(number, target.scale)
         if arrow == pa.float64():
             return self.double(node)
         if arrow == pa.bool_():
@@ -84,42 +100,38 @@ class Expressions:
             return None if code is None else Held(self._code.register(code))
         return None
 
-    def _chosen(
-        self, arguments: Sequence[Expression], arrow: pa.DataType, domain: Domain | None
-    ) -> Held | None:
+    def _chosen(self, arguments: Sequence[Expression], target: Target) -> Held | None:
         """``if``: each branch where it is taken; NULL where there is none."""
         condition, then, *otherwise = arguments
         found = self.condition(condition)
         if found is None:
             return None
-        holds, to = self.holds(found), self._new(arrow)
+        holds, to = self.holds(found), self._new(target)
         with self._code.where(holds):
-            taken = self._moved(then, arrow, domain, to)
+            taken = self._moved(then, target, to)
         if not taken or not otherwise:
             return to if taken else None
         with self._code.where(self._code.instruct(computing.NOT, holds)):
-            taken = self._moved(otherwise[0], arrow, domain, to)
+            taken = self._moved(otherwise[0], target, to)
         return to if taken else None
 
-    def _first_known(
-        self, arguments: Sequence[Expression], arrow: pa.DataType, domain: Domain | None
-    ) -> Held | None:
+    def _first_known(self, arguments: Sequence[Expression], target: Target) -> Held | None:
         """``coalesce``: each argument where all before it are NULL."""
-        to = self._new(arrow)
+        to = self._new(target)
         for argument in arguments:
             with self._code.where(self._code.instruct(computing.NOT, _known(to))):
-                if not self._moved(argument, arrow, domain, to):
+                if not self._moved(argument, target, to):
                     return None
         return to
 
-    def _new(self, arrow: pa.DataType) -> Held:
+    def _new(self, target: Target) -> Held:
         """What has a value of a type once that is moved there, and is NULL before."""
         known = self._code.instruct(computing.MOVE, self._code.register(0))
-        return Held(self._code.register(), _scale_of(arrow), known)
+        return Held(self._code.register(), target.scale, known)
 
-    def _moved(self, node: Expression, arrow: pa.DataType, domain: Domain | None, to: Held) -> bool:
+    def _moved(self, node: Expression, target: Target, to: Held) -> bool:
         """Let another value have what an expression has; whether that can be written."""
-        found = self.typed(node, arrow, domain)
+        found = self.typed(node, target)
         if found is None:
             return False
         with self._code.where(found.known):
@@ -136,12 +148,12 @@ class Expressions:
             return self._code.number_of(node.name)
         if isinstance(node, Constant):
             return self._constant(node)
-        type_ = result_type(node, self._code.arrow)
-        if _scale_of(type_) is None:
+        target = Target(result_type(node, self._code.arrow))
+        if target.scale is None:
             return None
-        return self._written(node, lambda: self._number(node, type_), type_)
+        return self._written(node, lambda: self._number(node, target), target)
 
-    def _number(self, node: Negative | BinaryOperation | Call, type_: pa.DataType) -> Held | None:
+    def _number(self, node: Negative | BinaryOperation | Call, target: Target) -> Held | None:
         if isinstance(node, Negative):
             return self._operation(computing.SUBTRACT, Constant(0), node.operand)
         if isinstance(node, BinaryOperation) and node.operator in _ARITHMETIC:
@@ -153,9 +165,9 @@ class Expressions:
             return self._operation(computing.ABSOLUTE, of, of)
         if node.function == "div":
             return self._operation(computing.DIVIDE, *node.arguments)
-        if node.function == "cast" and type_ == pa.int64() and self._is(node.arguments[0], "integer"):
+        if node.function == "cast" and target.arrow == pa.int64() and self._is(node.arguments[0], "integer"):
             return self.number(node.arguments[0])
-        return self._typed(node, type_, None) if node.function in _CHOICES else None
+        return self._typed(node, target) if node.function in _CHOICES else None
 
     def _constant(self, node: Constant) -> Held | None:
         value = node.value
@@ -207,9 +219,9 @@ class Expressions:
             return self._code.coded(node.name) if self._code.types[node.name].domain.name == "float" else None
         if type_ != pa.float64():
             return None
-        return self._written(node, lambda: self._double(node, type_), type_)
+        return self._written(node, lambda: self._double(node), _DOUBLE)
 
-    def _double(self, node: Negative | BinaryOperation | Call, type_: pa.DataType) -> Held | None:
+    def _double(self, node: Negative | BinaryOperation | Call) -> Held | None:
         if isinstance(node, Negative):
             return self._of_doubles(MINUS, Constant(0.0), node.operand)
         if isinstance(node, BinaryOperation):
@@ -219,7 +231,7 @@ class Expressions:
             return self._of_doubles(MAGNITUDE, node.arguments[0], node.arguments[0])
         if node.function == "cast" and self._is(node.arguments[0], "integer", "float"):
             return self.double(node.arguments[0])
-        return self._typed(node, type_, None) if node.function in _CHOICES else None
+        return self._typed(node, _DOUBLE) if node.function in _CHOICES else None
 
     def _constant_double(self, node: Constant) -> Held | None:
         value = node.value
@@ -252,14 +264,12 @@ class Expressions:
             return Held(self._code.register(int(node.value)))
         if not isinstance(node, Call):
             return None
-        return self._written(node, lambda: self._condition(node), pa.bool_())
+        return self._written(node, lambda: self._condition(node), _CONDITION)
 
     def _condition(self, node: Call) -> Held | None:
         if node.function == NOT:
             of = self.condition(node.arguments[0])
-            return (
-                None if of is None else Held(self._code.instruct(computing.NOT, of.register), known=of.known)
-            )
+            return None if of is None else self._negated(of)
         if node.function in ("and", "or"):
             return self._connected(node.function, [self.condition(one) for one in node.arguments])
         if node.function in COMPARISONS:
@@ -376,34 +386,28 @@ class Expressions:
 
     # -- what Python computes ---------------------------------------------------------------------
 
-    def _written(
-        self,
-        node: Expression,
-        write: Callable[[], Held | None],
-        arrow: pa.DataType,
-        domain: Domain | None = None,
-    ) -> Held | None:
+    def _written(self, node: Expression, write: Callable[[], Held | None], target: Target) -> Held | None:
         """What is written of an expression; where there is no code for it, what asks for its values."""
         forget = self._code.mark()
         found = write()
         if found is not None or isinstance(node, Variable | Constant):
             return found
         forget()
-        return self._asked(node, arrow, domain)
+        return self._asked(node, target)
 
-    def _asked(self, node: Expression, arrow: pa.DataType, domain: Domain | None) -> Held | None:
+    def _asked(self, node: Expression, target: Target) -> Held | None:
         names = list(dict.fromkeys(variable.name for variable in variables_of(node)))
-        code = _coder(arrow, domain)
+        code = _coder(target)
         if code is None or not names or _has_parameter(node):
             return None
         types = {name: self._code.types[name] for name in names}
-        domains = [type_.domain for type_ in types.values()] + ([] if domain is None else [domain])
-        values = evaluator(node, self._code.arrow, arrow)
-        lasts = all(one.collector is None for one in domains)
+        values = evaluator(node, self._code.arrow, target.arrow)
+        domains = [*(type_.domain for type_ in types.values()), target.domain]
+        lasts = all(one is None or one.collector is None for one in domains)
         answered = Answered(text_of(node), types, self._code.arrow, values, code, lasts)
         answer = self._code.ask(answered, names)
         known = self._code.instruct(computing.UNEQUAL, answer, self._code.register(NULL_CODE))
-        return Held(answer, _scale_of(arrow), known)
+        return Held(answer, target.scale, known)
 
     # -- types ------------------------------------------------------------------------------------
 
@@ -423,18 +427,9 @@ def _is_null(node: Expression) -> bool:
     return isinstance(node, Constant) and node.value is NULL
 
 
-def _scale_of(arrow: pa.DataType) -> int | None:
-    """In units of which digit numbers of a type are held; None for other types."""
-    arrow = plain_type(arrow)
-    if kind(arrow) == "decimal":
-        scale: int = arrow.scale
-        return scale if 0 <= scale <= SCALE else None
-    return 0 if pa.types.is_integer(arrow) and arrow != pa.uint64() else None
-
-
-def _coder(arrow: pa.DataType, domain: Domain | None) -> Callable[[pa.Array], int] | None:
-    """What gives the code, or number, of an array of one value of a type, as Held has it."""
-    scale = _scale_of(arrow)
+def _coder(target: Target) -> Callable[[pa.Array], int] | None:
+    """What gives the code, or number, of an array of one value, as Held has it."""
+    (arrow, domain), scale = target, target.scale
     if scale is not None:
         return lambda found: int(Decimal(found[0].as_py()).scaleb(scale))
     if arrow == pa.float64():

@@ -10,25 +10,17 @@ known to be there.
 
 from __future__ import annotations
 
-import uuid
-
 from lftj.errors import ServiceError
-from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.cursor import WORKSPACE, Cursor, Place
 from maintenance.workspace.transaction import Transaction
 from maintenance.workspace.workspace import Workspace
 
-_NAME, _WORKSPACE = "_flight", "workspace"
+_NAME = "_flight"
 
 
 def identifier_of(workspace: Workspace) -> str:
-    """What tells a workspace from another that is served in its place; it stays with the workspace."""
-    cursor = Cursor(workspace, _NAME)
-    if _WORKSPACE not in cursor.places:
-        place = Place(0, uuid.uuid4().hex)
-        with workspace.transaction() as transaction:
-            cursor.stage(transaction, {_WORKSPACE: place})
-        return place.mark
-    return cursor.places[_WORKSPACE].mark
+    """What tells a workspace from another that is served in its place."""
+    return Cursor(workspace, _NAME).identifier(workspace)
 
 
 class Writer:
@@ -47,7 +39,7 @@ class Writer:
         others = [
             name
             for name, place in self._cursor.places.items()
-            if place.mark == relation and name not in (self._name, _WORKSPACE)
+            if place.mark == relation and name not in (self._name, WORKSPACE)
         ]
         if others or (has_rows and self.version is None):
             whose = f"what {others[0]!r} has put" if others else "rows that no writer has put"
@@ -55,7 +47,7 @@ class Writer:
         if since is not None and since != self.version:
             raise ServiceError(
                 f"writer {self._name!r} is at version {self.version}, and changes come since {since}: ask for"
-                ' the version, action "written", and go on behind it'
+                ' that, action "version", and go on behind it'
             )
 
     def stage(self, transaction: Transaction, relation: str, version: int) -> None:

@@ -15,7 +15,6 @@ Cost: of changes that wait together one step, where the target does not want eac
 
 from __future__ import annotations
 
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -26,13 +25,10 @@ import pyarrow as pa
 
 from lftj.errors import CursorError, SinkError
 from maintenance.changes.labels import label_beside
-from maintenance.sources.cursor import Cursor, Place
+from maintenance.sources.cursor import Cursor
 from maintenance.store.fault_points import reached
 from maintenance.workspace.follower import Following, HeadChange
 from maintenance.workspace.workspace import Workspace
-
-_WORKSPACE = "workspace"
-"""The part of a sink's cursor whose mark identifies the workspace."""
 
 
 class Target(Protocol):
@@ -73,7 +69,7 @@ class Sink(ABC):
         behind what was written.
         """
         cursor = Cursor(workspace, self.name)
-        with self._opened(workspace, self._identified(workspace, cursor), cursor) as target:
+        with self._opened(workspace, cursor.identifier(workspace), cursor) as target:
             version = target.version
             if version is not None and version > workspace.version:
                 raise SinkError(
@@ -116,15 +112,6 @@ class Sink(ABC):
     @abstractmethod
     def _way_out(self) -> str:
         """What to do with a target that can't be gone on with."""
-
-    def _identified(self, workspace: Workspace, cursor: Cursor) -> str:
-        place = cursor.places.get(_WORKSPACE)
-        if place is None:
-            place = Place(0, uuid.uuid4().hex)
-            with workspace.transaction() as transaction:
-                cursor.stage(transaction, {_WORKSPACE: place})
-            cursor.moved({_WORKSPACE: place})
-        return place.mark
 
     def _begun(self, workspace: Workspace, target: Target) -> HeadChange:
         workspace.version  # noqa: B018  from here on changes are kept

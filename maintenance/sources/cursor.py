@@ -18,6 +18,7 @@ Invariants
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -37,6 +38,10 @@ _SCHEMA = pa.schema(
         pa.field("mark", pa.string(), nullable=False),
     ]
 )
+
+
+WORKSPACE = "workspace"
+"""The part whose mark says which workspace it is, of those who write elsewhere."""
 
 
 class Place(NamedTuple):
@@ -85,6 +90,15 @@ class Cursor:
                 ) from None
         if after:
             transaction.insert(self._relation, after)
+
+    def identifier(self, workspace: Workspace) -> str:
+        """What tells the workspace from another in its place; it stays with it, as the part WORKSPACE."""
+        if WORKSPACE not in self.places:
+            place = Place(0, uuid.uuid4().hex)
+            with workspace.transaction() as transaction:
+                self.stage(transaction, {WORKSPACE: place})
+            self.moved({WORKSPACE: place})
+        return self.places[WORKSPACE].mark
 
     def moved(self, places: Mapping[str, Place | None]) -> None:
         """A transaction in which it was changed is committed."""

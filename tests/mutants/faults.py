@@ -1979,7 +1979,7 @@ FAULTS = (
     Fault(
         "averages below zero by the machine stand in no order",
         "maintenance/machine/floats.py",
-        "        codes[its] ^= (codes[its] >> 63) & KEY_MAX\n",
+        "        codes[its] = flipped(codes[its])\n",
         "        codes[its] ^= 0\n",
         MACHINE_KINDS,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from support.rows import rows_of
 RULES = """
 deg[a] = count() <- e(a, _). far[a] = sum(c) <- e(a, b), e(b, c). two(a, c) <- e(a, b), e(b, c).
 tri(a, b, c) <- e(a, b), e(b, c), e(a, c). hist[d] = count() <- deg[_] = d.
+parts[a] = sum(v) <- e(a, b), v = sqrt(b) + b * 0.5.
+kinds[b] = count(distinct m) <- e(a, b), m = a % 3.
 """
+"""What is computed is the machine's, but for ``sqrt``, which Python is asked for."""
 
 
 def made(
@@ -86,6 +90,8 @@ def expected(edges: set[tuple[int, int]]) -> dict[str, list[Any]]:
         "two": sorted({(a, c) for a, _, c in paths}),
         "tri": sorted((a, b, c) for a, b, c in paths if (a, c) in edges),
         "hist": sorted(Counter(n for _, n in deg).items()),
+        "parts": [(a, math.fsum(math.sqrt(b) + b * 0.5 for b in bs)) for a, bs in sorted(after.items())],
+        "kinds": sorted(Counter(b for b, _ in {(b, a % 3) for a, b in edges}).items()),
     }
 
 

@@ -201,7 +201,7 @@ def test_versions_before_somebody_asked_are_not_there() -> None:
 def test_explanations_say_who_is_in() -> None:
     ws = made("deg[a] = count() <- e(a, _).")
     assert "single changes go by the machine" in str(ws.explain_maintenance("deg"))
-    ws.install("values[a] = count(distinct b) <- e(a, b).", "delta")
+    ws.install("values[a] = count(distinct b, a) <- e(a, b).", "delta")
     text = str(ws.explain_maintenance("values"))
     assert "single changes go the general way: an aggregate count distinct" in text
     text = str(ws.explain_maintenance("deg"))
@@ -248,7 +248,7 @@ def test_only_two_ways_are_known() -> None:
 
 def test_a_head_that_the_machine_does_not_take_takes_its_relations_along() -> None:
     ws = made()
-    ws.install("values[a] = count(distinct b) <- e(a, b).", "delta")
+    ws.install("values[a] = count(distinct b, a) <- e(a, b).", "delta")
     for i in range(4):
         assert insert(ws, (i, 50)).stats.fast == 0
     ws.uninstall("values")

@@ -16,6 +16,7 @@ from lftj.errors import SinkError
 from maintenance import Workspace
 from maintenance.sinks.delta import to_delta
 from maintenance.sources.delta import delta
+from support.followed_edges import change, pushed
 
 RULES = "n[a] = count() <- edge(a, _).  pair(a, c) <- edge(a, b), edge(b, c).  bag ends(b) <- edge(_, b)."
 
@@ -26,16 +27,6 @@ def workspace() -> Workspace:
     made.load("edge", {"a": [1, 2], "b": [2, 3]})
     made.install(RULES)
     return made
-
-
-def change(workspace: Workspace, chosen: random.Random) -> None:
-    with workspace.transaction() as tx:
-        tx.insert("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-        tx.erase("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-
-
-def pushed(workspace: Workspace, sink: Any) -> int:
-    return sum(1 for _ in sink.push(workspace, timeout=0))
 
 
 def shown(rows: pa.Table) -> Counter[tuple[str, ...]]:

@@ -7,7 +7,6 @@ import random
 import signal
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from lftj.errors import SinkError
 from maintenance import Workspace
 from maintenance.serving.access import Role, Tokens
 from maintenance.serving.service import FlightService, Limits
-from maintenance.sinks.flight import FlightSink, to_flight
+from maintenance.sinks.flight import to_flight
 from maintenance.store.fault_points import FOLDER_POINTS, SINK_POINTS
 from support.flight_servers import serving
+from support.followed_edges import change, kept, pushed
 from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random
 
 pytestmark = pytest.mark.compiled
@@ -53,20 +53,6 @@ def service() -> Iterator[FlightService]:
 
 def of(service: FlightService) -> Workspace:
     return service._workspace
-
-
-def change(workspace: Workspace, chosen: random.Random) -> None:
-    with workspace.transaction() as tx:
-        tx.insert("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-        tx.erase("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-
-
-def pushed(workspace: Workspace, sink: FlightSink) -> int:
-    return sum(1 for _ in sink.push(workspace, timeout=0))
-
-
-def kept(workspace: Workspace, name: str) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in workspace[name].to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize("name", ["n", "ends"])

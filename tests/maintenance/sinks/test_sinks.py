@@ -23,6 +23,7 @@ from maintenance.sources.files import files
 from maintenance.sources.kafka import kafka
 from maintenance.store.fault_points import FOLDER_POINTS, MESSAGE_POINTS, SINK_POINTS
 from maintenance.workspace.follower import Follower
+from support.followed_edges import change, pushed
 from support.kafka_cluster import Cluster
 from support.kafka_cluster import running as running_kafka
 from support.killed_pulls import KILLS, SERVER_KILLS, Killer, Part, kill_at_random
@@ -55,16 +56,6 @@ def edges(workspace: Workspace) -> None:
     workspace.install(RULES)
 
 
-def change(workspace: Workspace, chosen: random.Random) -> None:
-    with workspace.transaction() as tx:
-        tx.insert("edge", [(chosen.randrange(9), chosen.randrange(9)) for _ in range(3)])
-        tx.erase("edge", [(chosen.randrange(9), chosen.randrange(9)) for _ in range(3)])
-
-
-def pushed(workspace: Workspace, sink: Any) -> int:
-    return sum(1 for _ in sink.push(workspace, timeout=0))
-
-
 def rows_of(server: Server, table: str) -> Counter[tuple[Any, ...]]:
     with psycopg.connect(server.dsn) as connection:
         return Counter(connection.execute(f"SELECT * FROM {table}").fetchall())
@@ -82,7 +73,7 @@ def test_a_table_of_postgres_is_the_head(server: Server, table: str, name: str) 
     assert pushed(workspace, sink) == 1
     for _ in range(15):
         for _ in range(chosen.randrange(1, 4)):
-            change(workspace, chosen)
+            change(workspace, chosen, nodes=9)
         assert pushed(workspace, sink) <= 1  # what waits is one transaction there
         assert rows_of(server, table) == head(workspace, name)
     with psycopg.connect(server.dsn) as connection:
@@ -176,8 +167,8 @@ def test_killed_at_each_point_the_sink_is_the_head(
     for _ in range(4):
         assert lives.life(folder, [part], point) in (0, -signal.SIGKILL)
         with Workspace.open(folder) as workspace:
-            change(workspace, chosen)
-            change(workspace, chosen)
+            change(workspace, chosen, nodes=9)
+            change(workspace, chosen, nodes=9)
     assert lives.life(folder, [part]) == 0
     with Workspace.open(folder) as workspace:
         assert held(name, server, cluster, table, tmp_path) == head(workspace, "pair")
@@ -258,8 +249,8 @@ def test_a_workspace_reads_what_another_wrote(cluster: Cluster, table: str, tmp_
     schema = pa.schema({"a": pa.int64(), "count": pa.int64()})
     back = [files(tmp_path / "n"), kafka(cluster.servers, table, "m", schema=schema, key=["a"])]
     for _ in range(6):
-        change(workspace, chosen)
-        change(workspace, chosen)
+        change(workspace, chosen, nodes=9)
+        change(workspace, chosen, nodes=9)
         pushed(workspace, out)
         pushed(workspace, topic)
         for source in back:
@@ -350,7 +341,7 @@ def test_what_happened_before_a_sink_begins_is_computed_once(
         edges(workspace)
         assert pushed(workspace, sink) == 1
         for _ in range(3):
-            change(workspace, chosen)
+            change(workspace, chosen, nodes=9)
     past = Follower._past
 
     def counted(self: Follower, head: str, version: int) -> Any:

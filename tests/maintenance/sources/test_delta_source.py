@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +17,7 @@ from maintenance import Workspace
 from maintenance.sources.cursor import Cursor
 from maintenance.sources.delta import DeltaSource, delta
 from support.delta_steps import FEED, STEPS, append, made, random_rows, rows_at
+from support.followed_edges import kept
 from support.killed_pulls import KILLS, POINTS, Killer, Part, kill_at_random
 
 MODULE = "maintenance.sources.delta"
@@ -32,10 +32,6 @@ def pulled(workspace: Workspace, source: DeltaSource) -> int:
     return sum(1 for _ in source.pull(workspace, timeout=0))
 
 
-def kept(workspace: Workspace, name: str = "edges") -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in workspace[name].to_arrow().to_pylist())
-
-
 @pytest.mark.parametrize("batch_rows", [1, 10_000])
 def test_a_relation_is_the_table_after_each_version(path: str, batch_rows: int) -> None:
     chosen, workspace, source = random.Random(batch_rows), Workspace(), delta(path, batch_rows=batch_rows)
@@ -48,7 +44,7 @@ def test_a_relation_is_the_table_after_each_version(path: str, batch_rows: int) 
         most = version - before if batch_rows == 1 else 1
         assert pulled(workspace, source) <= most  # what waits is one commit, if it is not too much
         assert Cursor(workspace, "edges").places["version"].position == version
-        assert kept(workspace) == Counter(rows_at(path))
+        assert kept(workspace, "edges") == Counter(rows_at(path))
     assert pulled(workspace, source) == 0
     workspace.verify()
 
@@ -88,7 +84,7 @@ def test_a_version_is_never_split_though_it_is_read_in_pieces(path: str) -> None
     DeltaTable(path).delete("src > 5")
     sizes = [tx.stats.inserted["edges"] for tx in source.pull(workspace, timeout=0)]
     assert sizes == [30_001, 0]
-    assert kept(workspace) == Counter(rows_at(path))
+    assert kept(workspace, "edges") == Counter(rows_at(path))
 
 
 def test_an_update_whose_feed_lacks_equal_rows_is_read_from_the_table(path: str) -> None:
@@ -98,7 +94,7 @@ def test_an_update_whose_feed_lacks_equal_rows_is_read_from_the_table(path: str)
     pulled(workspace, source)
     DeltaTable(path).update({"dst": "dst + 1"}, predicate="src = 3")
     assert pulled(workspace, source) == 1
-    assert kept(workspace) == {(3, 3): 1, (3, 4): 2, (4, 7): 1, (5, 7): 1}
+    assert kept(workspace, "edges") == {(3, 3): 1, (3, 4): 2, (4, 7): 1, (5, 7): 1}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -114,7 +110,7 @@ def test_killed_at_each_point_nothing_is_lost_or_doubled(
     assert lives.life(folder, [part], f"{point}:2") == -signal.SIGKILL
     assert lives.life(folder, [part]) == 0
     with Workspace.open(folder) as workspace:
-        assert kept(workspace) == Counter(rows_at(path))
+        assert kept(workspace, "edges") == Counter(rows_at(path))
         assert pulled(workspace, delta(path)) == 0
 
 
@@ -132,7 +128,7 @@ def test_killed_at_random_while_versions_come(lives: Killer, path: str, tmp_path
     assert len(codes) == KILLS and -signal.SIGKILL in codes
     assert lives.life(folder, [part]) == 0
     with Workspace.open(folder) as workspace:
-        assert kept(workspace) == Counter(rows_at(path))
+        assert kept(workspace, "edges") == Counter(rows_at(path))
         workspace.verify()
 
 
@@ -175,25 +171,25 @@ def test_what_can_not_be_followed_stops_the_pull_by_name(path: str, tmp_path: Pa
     made(Path(path), [(5, 6)])
     refused(workspace, source, r"is another table than the one that was read before")
     source.restart(workspace)
-    assert pulled(workspace, source) == 1 and kept(workspace) == {(5, 6): 1}
+    assert pulled(workspace, source) == 1 and kept(workspace, "edges") == {(5, 6): 1}
     append(path, [(7, 8)])
     write_deltalake(path, pa.table({"src": [1], "dst": [2]}), mode="overwrite")
     DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
     refused(workspace, source, r"files of versions 1 to 1 were cleaned away \(VACUUM\): restart\(\) begins")
     source.restart(workspace)
-    assert pulled(workspace, source) == 1 and kept(workspace) == {(1, 2): 1}
+    assert pulled(workspace, source) == 1 and kept(workspace, "edges") == {(1, 2): 1}
     more = pa.table({"src": [3], "dst": [4], "since": [5]})
     write_deltalake(path, more, mode="append", schema_mode="merge")
     refused(workspace, source, r"has a column 'since', which relation 'edges' has not.*columns=")
     some = delta(path, columns=["src", "dst"])
-    assert pulled(workspace, some) == 1 and kept(workspace) == {(1, 2): 1, (3, 4): 1}
+    assert pulled(workspace, some) == 1 and kept(workspace, "edges") == {(1, 2): 1, (3, 4): 1}
     write_deltalake(path, pa.table({"src": [3], "dst": ["x"]}), mode="overwrite", schema_mode="overwrite")
     refused(workspace, source, r"columns have changed: 'dst' is of type string at version \d+, and was of")
     write_deltalake(path, pa.table({"src": [3]}), mode="overwrite", schema_mode="overwrite")
     refused(workspace, source, r"has no column 'dst', which relation 'edges' has; it has 'src': load")
     workspace.load("edges", {"src": [0]}, bag=True)
     source.restart(workspace)
-    assert pulled(workspace, source) == 1 and kept(workspace) == {(3,): 1}
+    assert pulled(workspace, source) == 1 and kept(workspace, "edges") == {(3,): 1}
     with pytest.raises(SourceError, match=r"source 'none': Delta table '.*none': can't be read"):
         pulled(workspace, delta(tmp_path / "none"))
 
@@ -236,4 +232,4 @@ def test_a_loop_waits_for_what_comes(path: str) -> None:
         if seen == 2:
             break
         append(path, [(seen, seen)])
-    assert kept(workspace) == Counter(rows_at(path))
+    assert kept(workspace, "edges") == Counter(rows_at(path))

@@ -6,10 +6,8 @@ import random
 import signal
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,6 +19,7 @@ from maintenance.serving.service import FlightService
 from maintenance.sources.cursor import Cursor
 from maintenance.sources.flight import FlightSource, flight
 from support.flight_servers import make_certificate, serving
+from support.followed_edges import change, kept
 from support.killed_pulls import KILLS, POINTS, SERVER_KILLS, Killer, Part, kill_at_random
 
 pytestmark = pytest.mark.compiled
@@ -47,18 +46,8 @@ def of(service: FlightService) -> Workspace:
     return service._workspace
 
 
-def change(workspace: Workspace, chosen: random.Random) -> None:
-    with workspace.transaction() as tx:
-        tx.insert("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-        tx.erase("edge", [(chosen.randrange(6), chosen.randrange(6)) for _ in range(3)])
-
-
 def pulled(workspace: Workspace, source: FlightSource) -> int:
     return sum(1 for _ in source.pull(workspace, timeout=0))
-
-
-def kept(workspace: Workspace, name: str) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in workspace[name].to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize(("name", "key"), [("n", ["a"]), ("ends", []), ("pair", [])])

@@ -18,6 +18,7 @@ from lftj.errors import RejectedRowError, SourceError
 from maintenance import Workspace
 from maintenance.sources.cursor import Cursor, Place
 from maintenance.sources.postgres import PostgresSource, postgres
+from support.followed_edges import kept
 from support.killed_pulls import KILLS, POINTS, SERVER_KILLS, Killer, Part, kill_at_random
 from support.postgres_server import Server, running
 
@@ -111,10 +112,6 @@ def source(upstream: Upstream, **options: Any) -> PostgresSource:
 
 def pulled(workspace: Workspace, made: PostgresSource) -> int:
     return sum(1 for _ in made.pull(workspace, timeout=0))
-
-
-def kept(workspace: Workspace, table: str) -> Counter[tuple[Any, ...]]:
-    return Counter(tuple(row.values()) for row in workspace[table].to_arrow().to_pylist())
 
 
 def is_equal(workspace: Workspace, upstream: Upstream) -> None:
