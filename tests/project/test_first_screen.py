@@ -47,8 +47,8 @@ def test_version_and_licence_are_those_of_the_package() -> None:
 
 
 def test_the_logo_is_a_small_drawing() -> None:
-    logo = ROOT / "docs" / "pictures" / "logo.svg"
-    assert SITE.count("pictures/logo.svg") == 2 and logo.stat().st_size < 1000
+    logo = ROOT / "docs" / "style" / "logo.svg"
+    assert SITE.count("style/logo.svg") == 2 and logo.stat().st_size < 1000
     assert ElementTree.parse(logo).getroot().tag.endswith("svg")
 
 
