@@ -130,7 +130,7 @@ def _of_tests(head: CheckedHead, body: RuleBody, trigger: _Trigger) -> Iterator[
     searches = [one for search in body.searches if isinstance(one := _delta_of(search), DeltaBody)]
     if len(searches) < len(body.searches):
         return
-    joined = {atom for one in searches for atom in (*one.problem.atoms, *one.problem.negations)}
+    joined = {atom for one in searches for atom in (*one.whole.problem.atoms, *one.whole.problem.negations)}
     problem = body.lowered.problem
     apart = [atom for atom in (*problem.atoms, *problem.negations) if atom not in joined]
     if any(atom.relation in trigger.changing for atom in apart):
@@ -146,7 +146,7 @@ def _of_search(head: CheckedHead, body: Body, search: BodySearch, trigger: _Trig
     if not isinstance(delta, DeltaBody):
         yield f"{head.relation}: searched again where its records say that something may have changed"
         return
-    for plan, (_, rest) in zip(delta.terms.plans, left_over(delta.problem), strict=True):
+    for plan, (_, rest) in zip(delta.terms.plans, left_over(delta.whole.problem), strict=True):
         if plan.atom.relation in trigger.changing:
             sides = {_shown(other.label): other.side for other in (*rest.atoms, *rest.negations)}
             yield _statement(head, body, plan, sides, trigger)

@@ -146,7 +146,7 @@ class AutoBody(BodySearch):
     def build(self, building: Building) -> Assignments:
         self.delta.prepare(building.versions)
         if not self.traces:
-            rows, operations = self.delta.evaluated(building)
+            rows, operations = self.delta.whole.evaluated(building)
             self._measured(operations.total)
             return rows
         rows, self._staged = self.trace.rebuilt(building)
@@ -159,7 +159,7 @@ class AutoBody(BodySearch):
             return
         self.delta.prepare(building.versions)
         operations = Operations()
-        yield from self.delta.searched(building, operations)
+        yield from self.delta.whole.searched(building, operations)
         self._measured(operations.total)
 
     def step(self, change: Round, stats: RuleStats) -> Assignments:
@@ -213,7 +213,7 @@ class AutoBody(BodySearch):
         """The step by two evaluations."""
         stats.recomputed += 1
         self.recomputed += 1
-        (old, old_weights), operations = self.delta.evaluated(Building(change.old))
+        (old, old_weights), operations = self.delta.whole.evaluated(Building(change.old))
         stats.count(operations)
         if self.traces:
             rows, self._staged = self.trace.rebuilt(Building(change.new))
@@ -221,7 +221,7 @@ class AutoBody(BodySearch):
             whole = self._staged.operations
             stats.nexts += whole
         else:
-            (new, new_weights), operations = self.delta.evaluated(Building(change.new))
+            (new, new_weights), operations = self.delta.whole.evaluated(Building(change.new))
             stats.count(operations)
             whole = operations.total
         self._measured(whole)

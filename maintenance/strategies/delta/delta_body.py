@@ -16,19 +16,14 @@ Cost: of a build that of a query, which in pieces holds none of its rows; of a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
-import numpy as np
 
 from lftj.planning.lowered import Lowered
 from lftj.planning.planner import OrderChoice
-from lftj.search.queries.plan import BoundPlan, Plan, compile_plan
-from lftj.search.queries.search import BATCH_ROWS, all_rows, batches
 from lftj.search.regions.evaluation import Operations
 from lftj.storage.catalog import Catalog
-from lftj.storage.zset import Weighted
 from maintenance.stats import RuleStats
 from maintenance.strategies.delta.term import plan_terms, shown
+from maintenance.strategies.delta.whole_search import WholeSearch
 from maintenance.strategies.strategy import Assignments, BodySearch, BodyTest, Building, Read, Round, Versions
 
 
@@ -38,19 +33,14 @@ class DeltaBody(BodySearch):
     stages = False
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
-        self.problem = problem = replace(lowered.problem, counted=True)
         self.lowered = lowered
         self.choice = choice
-        self._variables = tuple(name for name in choice.order if name in problem.emitted)
-        free = [name for name in choice.order if name not in problem.labels]
-        self._comes_sorted = tuple(free[: len(self._variables)]) == self._variables
-        self._is_distinct = len(free) == len(self._variables)
-        self.terms = plan_terms(problem, catalog, self._variables, by_keys=True)
-        self._plan: Plan | None = None
+        self.whole = WholeSearch(lowered, choice)
+        self.terms = plan_terms(self.whole.problem, catalog, self.variables, by_keys=True)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return self._variables
+        return self.whole.variables
 
     @property
     def lists_assignments(self) -> bool:
@@ -62,23 +52,19 @@ class DeltaBody(BodySearch):
 
     @property
     def is_distinct(self) -> bool:
-        return self._is_distinct
+        return self.whole.is_distinct
 
     @property
     def nbytes(self) -> int:
         return 0
 
-    @property
-    def _nothing(self) -> Assignments:
-        return [np.empty(0, np.int64) for _ in self.variables], np.empty(0, np.int64)
-
     def build(self, building: Building) -> Assignments:
         self.prepare(building.versions)
-        return self.evaluated(building)[0]
+        return self.whole.evaluated(building)[0]
 
     def pieces(self, building: Building) -> Iterator[Assignments]:
         self.prepare(building.versions)
-        yield from self.searched(building, Operations())
+        yield from self.whole.searched(building, Operations())
 
     @property
     def reads(self) -> Iterable[Read]:
@@ -95,54 +81,10 @@ class DeltaBody(BodySearch):
     def step_within(self, change: Round, stats: RuleStats, budget: int | None) -> Assignments:
         """:meth:`step`; raises OverBudget soon after more than ``budget`` operations."""
         found = None if self.lowered.empty else self.terms.rows(change, stats, budget)
-        return self._nothing if found is None else found
+        return self.whole.nothing if found is None else found
 
     def rows(self, change: Round, after: bool) -> Assignments:
-        return self.evaluated(Building(change.new if after else change.old))[0]
-
-    def evaluated(self, building: Building) -> tuple[Assignments, Operations]:
-        """All rows over the versions, sorted by the variables, by the search of queries; what it took.
-
-        Memory: the distinct rows twice.
-        """
-        operations = Operations()
-        if self.lowered.empty:
-            return self._nothing, operations
-        if not self._comes_sorted:
-            found = Weighted(len(self.variables))
-            for columns, weights in self.searched(building, operations):
-                found.add(list(columns), weights)
-            return found.finish(), operations
-        plan = self._bound(building.versions)
-        counters = plan.new_counters()
-        rows = self._ordered(*all_rows(plan, counters, building.threads, building.advance))
-        operations.add(Operations(*counters.sum(axis=0).tolist()))
-        return rows, operations
-
-    def searched(self, building: Building, operations: Operations) -> Iterator[Assignments]:
-        """All rows over the versions, as the search finds them; ``operations`` gets what it took.
-
-        Memory: a batch of rows per thread.
-        """
-        if self.lowered.empty:
-            return
-        plan = self._bound(building.versions)
-        counters = plan.new_counters()
-        for columns, weights in batches(plan, counters, BATCH_ROWS, building.threads, building.advance):
-            assert weights is not None
-            yield self._ordered(columns, weights)
-        operations.add(Operations(*counters.sum(axis=0).tolist()))
-
-    def _bound(self, versions: Versions) -> BoundPlan:
-        """The plan of queries over the versions."""
-        if self._plan is None:
-            self._plan = compile_plan(self.problem, self.choice.order, write=True)
-        return self._plan.bind(versions, self.problem)
-
-    def _ordered(self, columns: list[np.ndarray], weights: np.ndarray) -> Assignments:
-        """Rows of a search, their columns in the order of the variables."""
-        emitted = self.problem.emitted
-        return [columns[emitted.index(name)] for name in self.variables], weights
+        return self.whole.evaluated(Building(change.new if after else change.old))[0]
 
     def sampled_operations(self, change: Round, sample: int, budget: int) -> tuple[float, int]:
         """What a step would take, by some of the changed branches of each term; and what these took.

@@ -41,8 +41,8 @@ from lftj.storage.catalog import Catalog
 from lftj.storage.signed_rows import Columns, table_of
 from lftj.values.schema import Schema
 from maintenance.stats import RuleStats
-from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.delta.term import Terms
+from maintenance.strategies.delta.whole_search import WholeSearch
 from maintenance.strategies.stages.stage_table import StageTable
 from maintenance.strategies.strategy import Building, Round, Versions
 
@@ -157,7 +157,7 @@ class StageBody:
         if self.is_empty:
             return
         choice = choose_order(self.lowered.problem, versions)
-        search = DeltaBody(self.lowered, choice, versions)
+        search = WholeSearch(self.lowered, choice)
         for columns, weights in search.searched(Building(versions), Operations()):
             by_name = dict(zip(search.variables, columns, strict=True))
             ordered = [by_name[name] for name in self._variables]

@@ -165,9 +165,9 @@ def test_orders_that_are_tried_out_leave_no_index(rule: str) -> None:
     with mock.patch.multiple(planner, SEARCHED_FROM=0, PILOT_FROM=0, PILOT_ORDER_COST=1):
         ws = workspace(rule, "auto")
     (search,) = ws._heads["n"].searches
-    assert isinstance(search, AutoBody) and search.delta._plan is not None
+    assert isinstance(search, AutoBody) and search.delta.whole._plan is not None
     terms = search.delta.terms.plans
-    uses = [*search.delta._plan.uses, *(use for plan in terms for use in (plan.change, *plan.uses))]
+    uses = [*search.delta.whole._plan.uses, *(use for plan in terms for use in (plan.change, *plan.uses))]
     for name, version in ws._state.versions.items():
         arity = len(version.schema.columns)
         read = {
