@@ -98,7 +98,10 @@ JOINED = "same(a) <- e(a, _), e(a, 2). both(k) <- e(_, k), e(_, k)."
 
 
 def both_of(folder: Path, kind: Any, nulls: Any, is_wide: bool) -> list[Workspace]:
-    both = [opened(folder / "one"), Workspace.open(folder / "other", durability="interval")]
+    both = [
+        opened(folder / "one"),
+        Workspace.open(folder / "other", durability="interval", single_changes="general"),
+    ]
     for ws in both:
         ws.load("e", pa.table({"a": pa.array([], kind), "k": pa.array([], pa.int16())}), nulls=nulls)
         ws.install(JOINED if is_wide else RULES)
@@ -170,3 +173,18 @@ def test_other_types_go_the_general_way(kind: Any) -> None:
     ws.install("n[k] = count() <- e(_, k).")
     text = str(ws.explain_maintenance("n"))
     assert f"single changes go the general way: 'e', which it reads: its column 'a' is of type {kind}" in text
+
+
+@pytest.mark.parametrize("value", ["0.001", "12345.5", "-0.0000", "1.500"])
+def test_a_decimal_that_a_longer_column_has_is_as_refused_as_any(tmp_path: Path, value: str) -> None:
+    """Columns of decimals have their values' codes in common."""
+    both = both_of(tmp_path, pa.decimal128(5, 2), "refuse", is_wide=False)
+    for ws in both:
+        ws.load("longer", pa.table({"a": pa.array([], pa.decimal128(12, 4)), "k": pa.array([], pa.int16())}))
+        ws.install("of_longer[a] = count() <- longer(a, _).")
+        for _ in range(3):
+            with ws.transaction() as tx:
+                tx.insert("longer", [(Decimal(value), 1)])
+    for known, by_machine in (("1.5", False), ("2.5", False), ("1.5", True), (value, False)):
+        (one, fast), (other, _) = (outcome(ws, "insert", [(Decimal(known), 1)]) for ws in both)
+        assert one == other and fast >= by_machine
