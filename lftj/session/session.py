@@ -69,7 +69,7 @@ HELP = {
 
 _OF_LOAD = {"key", "nulls", "bag"}
 
-_ELSEWHERE = {"tables": "relations", "schema": "relations", "exit": "quit"}
+ELSEWHERE = {"tables": "relations", "schema": "relations", "exit": "quit"}
 """What other prompts call some."""
 
 _PLAIN = re.compile(r"\s*(help|exit|quit)\s*[;.]?\s*")
@@ -115,7 +115,7 @@ def is_complete(text: str) -> bool:
     """
     if _PLAIN.fullmatch(text):
         return True
-    command, rest = _words(text) if text.lstrip().startswith(".") else ("", text)
+    command, rest = words_of(text) if text.lstrip().startswith(".") else ("", text)
     if (command in TAKE_SQL or not command) and is_sql(rest):
         return is_whole(rest)
     if command and not ("<-" in rest and command in TAKE_RULES):
@@ -135,7 +135,7 @@ def statements(lines: Iterable[str]) -> Iterator[str]:
         yield gathered
 
 
-def _words(statement: str) -> tuple[str, str]:
+def words_of(statement: str) -> tuple[str, str]:
     """A command and what stands behind it."""
     command, *rest = statement.strip().removeprefix(".").split(maxsplit=1) or [""]
     return command, rest[0].strip() if rest else ""
@@ -173,8 +173,8 @@ class Session:
             return self._carry_out_sql(statement)
         if not statement.lstrip().startswith("."):
             return self.answer(self.database.stream(statement, threads=None))
-        command, rest = _words(statement)
-        command = _ELSEWHERE.get(command, command)
+        command, rest = words_of(statement)
+        command = ELSEWHERE.get(command, command)
         if command not in HELP:
             near = difflib.get_close_matches(command, HELP, n=1)
             hint = f"did you mean .{near[0]}?" if near else ".help lists the commands"
@@ -199,16 +199,6 @@ class Session:
     def _create(self, view: ViewText) -> object:
         self._keeper("install").create_view(view.name, view.sql, replace=view.replace, progress=True)
         return self._sizes([view.name])
-
-    def completions(self, word: str, line: str) -> list[str]:
-        """What ``word``, the last one of ``line``, may become: commands, relations, columns."""
-        if line.lstrip() == word and word.startswith("."):
-            return [f".{name}" for name in HELP if f".{name}".startswith(word)]
-        names = {name for relation in self.database for name in (relation, *self._columns(relation))}
-        return sorted(name for name in names if name.startswith(word))
-
-    def _columns(self, relation: str) -> list[str]:
-        return self.database[relation].column_names
 
     # -- commands: each takes what stands behind it -------------------------------------------
 

@@ -1,4 +1,4 @@
-"""``lftj shell``: a prompt over a workspace, with history and completion; or the statements on stdin.
+"""``lftj shell``: a prompt over a workspace, or the statements on stdin.
 
 Invariants
 
@@ -9,33 +9,25 @@ Invariants
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lftj.errors import LftjError
 from lftj.files import sink
-from lftj.session.session import Finished, Session, is_complete, statements
-from lftj.session.sql_statements import is_sql
+from lftj.session.session import Finished, Session, statements
 from lftj.shell.inputs import Inputs, say
 from lftj.shell.options import CSV, SOURCES, taking
 from lftj.shell.shell import TERMINAL_ROWS, cli
+from maintenance.shell.typed_statements import reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PROMPT, MORE = "lftj> ", "  ... "
 WIDTH = 100
 """Of tables that go to a pipe or a file."""
-
-LINES = 10_000
-"""So many lines of history are kept."""
 
 
 @cli.command("shell")
@@ -75,25 +67,15 @@ def _follow(session: Session) -> bool:
 def _talk(session: Session) -> bool:
     """Prompt until the user leaves."""
     click.echo("rules end with a dot; .help lists the commands, .quit leaves")
-    with _line_editing(session):
-        gathered, is_told = "", False
-        while True:
-            try:
-                gathered += input(MORE if gathered else PROMPT) + "\n"
-                if gathered.strip() and (is_complete(gathered) or gathered.endswith("\n\n")):
-                    _carried_out(session, gathered)
-                    gathered = ""
-                elif not gathered.strip():
-                    gathered = ""
-                elif not is_told:  # once: whoever knows it reads it no more
-                    end = "SQL ends with a semicolon" if is_sql(gathered) else "a rule ends with a dot"
-                    click.echo(f"{end}; it goes on")
-                    is_told = True
-            except KeyboardInterrupt:
-                click.echo(err=True)
-                gathered = ""
-            except (EOFError, Finished):
-                return True
+    read = reader(session)
+    while True:
+        try:
+            for statement in statements(read().splitlines()):  # several, where they were pasted
+                _carried_out(session, statement)
+        except KeyboardInterrupt:
+            click.echo(err=True)
+        except (EOFError, Finished):
+            return True
 
 
 def _carried_out(session: Session, statement: str) -> bool:
@@ -106,31 +88,3 @@ def _carried_out(session: Session, statement: str) -> bool:
     if shown is not None:
         click.echo(str(shown))
     return True
-
-
-@contextlib.contextmanager
-def _line_editing(session: Session) -> Iterator[None]:
-    """History over sessions, and completion by Tab, where Python has readline."""
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
-    history = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "lftj" / "history"
-
-    def complete(word: str, number: int) -> str | None:
-        found = session.completions(word, readline.get_line_buffer()[: readline.get_endidx()])
-        return found[number] if number < len(found) else None
-
-    readline.set_completer(complete)
-    readline.set_completer_delims(re.sub(r"[.\w]", "", " \t\n()[]{},;:=<>!+-*/|&\"'"))
-    readline.parse_and_bind("tab: complete")
-    with contextlib.suppress(OSError):
-        readline.read_history_file(history)
-    try:
-        yield
-    finally:
-        readline.set_history_length(LINES)
-        with contextlib.suppress(OSError):
-            history.parent.mkdir(parents=True, exist_ok=True)
-            readline.write_history_file(history)

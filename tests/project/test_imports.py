@@ -109,7 +109,19 @@ OF_TESTS |= {"fuzz", "fuzz/corpus", "fuzz/sql", "fuzz/streams"}
 """Folders of tests that have no room of that name in the packages."""
 
 FLAT = {package for package, floors in HOUSE.items() if floors == "."}
-LAZY = ("numba", "lark", "rich", "pandas", "duckdb", "polars", "matplotlib", "pyspark", "pyarrow.parquet")
+LAZY = (
+    "numba",
+    "lark",
+    "rich",
+    "prompt_toolkit",
+    "pygments",
+    "pandas",
+    "duckdb",
+    "polars",
+    "matplotlib",
+    "pyspark",
+    "pyarrow.parquet",
+)
 
 
 def name_of(path: Path) -> str:

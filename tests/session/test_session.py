@@ -10,9 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from pygments.token import Keyword, Name
 
 import lftj
+from lftj.session.completion import completions
 from lftj.session.session import HELP, Finished, Session, StatementError, is_complete, statements
+from lftj.session.statement_lexer import StatementLexer
 from maintenance import Workspace
 
 TRI = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
@@ -206,11 +209,60 @@ def test_every_command_is_there_and_helped(session: Session) -> None:
     assert session.execute("  ") is None
 
 
-def test_completions(session: Session) -> None:
-    assert session.completions(".in", ".in") == [".install", ".insert"]
-    assert session.completions("ed", ".watch ed") == ["edge"]
-    assert session.completions("", "p(") == ["a", "b", "edge"]
-    assert session.completions(".in", "p(.in") == []
+@pytest.mark.parametrize(
+    ("text", "word", "offered"),
+    [
+        (".in", ".in", [".install", ".insert"]),
+        (".sc", ".sc", [".schema"]),
+        (".watch ed", "ed", ["edge"]),
+        (".load ed", "ed", ["edge"]),
+        ("p(x) <- ", "", ["edge", "name", "p", "x"]),
+        ("p(x) <- edge(", "", ["a", "b", "p", "x"]),
+        ("p(x) <- edge(a: x), name(s", "s", ["surname"]),
+        ("p(x) <- (edge(x, _) ; na", "na", ["name"]),
+        ("n[x] = count_", "count_", []),
+        ("n[x] = cou", "cou", ["count"]),
+        (".count p(y) <- edge(x, y), y = co", "co", ["coalesce", "concat", "concat_ws", "contains"]),
+        ("sel", "sel", ["select"]),
+        ("select s", "s", ["surname", "select", "set"]),
+        ("SELECT S", "S", ["surname", "SELECT", "SET"]),
+        ("select * from ", "", ["edge", "name"]),
+        ("select * from edge join n", "n", ["name"]),
+        ("from name n join edge e on e.", "", ["a", "b"]),
+        ("from name n join edge e on n.", "", ["a", "surname"]),
+        ("from name where name.s", "s", ["surname"]),
+        ("from edge where s", "s", ["select", "set"]),
+        (".count select su", "su", ["surname"]),
+        ("create view v as select su", "su", ["surname"]),
+        ("insert into n", "n", ["name"]),
+    ],
+)
+def test_completions(session: Session, text: str, word: str, offered: list[str]) -> None:
+    """The first that are offered; behind nothing more where the word leaves few."""
+    session.database.load("name", [(1, "x")], columns=["a", "surname"])
+    last, names = completions(session.database, text)
+    assert last == word and names[: len(offered)] == offered and (offered or not names)
+    if word and len(offered) < 3:
+        assert names == offered
+
+
+@pytest.mark.parametrize(
+    ("text", "keywords", "names"),
+    [
+        (".install h(a) <- e(a, 5).", [".install"], ["h", "e"]),
+        (".count select a from e", [".count", "select", "from"], []),
+        ("create view v as from e;", ["create", "view", "as", "from"], []),
+        ("h(a) <- e(a), x is not null.", ["is not null"], ["h", "e"]),
+    ],
+)
+def test_statements_have_the_colours_of_their_language(
+    text: str, keywords: list[str], names: list[str]
+) -> None:
+    tokens = list(StatementLexer().get_tokens_unprocessed(text))
+    assert "".join(value for _, _, value in tokens) == text
+    assert all(text.startswith(value, place) for place, _, value in tokens)
+    assert [value.lower() for _, kind, value in tokens if kind in Keyword] == keywords
+    assert [value for _, kind, value in tokens if kind in Name.Function] == names
 
 
 def test_statements_are_cut_where_they_end() -> None:
