@@ -25,7 +25,7 @@ from lftj.language.diagnostics import unknown_name
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.process.enough_memory import enough_memory
 from lftj.process.interrupts import each, interruptible
-from lftj.process.progress import bar
+from lftj.process.progress import bar, is_seen
 from lftj.storage.relation import Relation
 from lftj.storage.relation_table import RelationTable
 from lftj.values.domains import Domains
@@ -138,7 +138,7 @@ class Database:
         columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
         nulls: Literal["refuse", "drop", "keep"] = "refuse",
-        progress: bool = False,
+        progress: bool | None = None,
         csv: CsvOptions | None = None,
         row_number: str | None = None,
         bag: bool = False,
@@ -205,7 +205,7 @@ class Database:
         max_rounds: int = MAX_ROUNDS,
         order_by: OrderBy | None = None,
         limit: int | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> pa.Table:
         """The rows of a head, each once, of a bag each copy; in no particular order but by ``order_by``.
 
@@ -244,14 +244,14 @@ class Database:
         max_rounds: int = MAX_ROUNDS,
         order_by: OrderBy | None = None,
         limit: int | None = None,
-        progress: bool = False,
+        progress: bool | None = False,
     ) -> Iterator[pa.RecordBatch]:
         """Like `query`, as record batches of at most ``batch_rows`` rows.
 
         Memory is bounded when the search itself gives distinct rows; ``explain`` says when it does not and
         all distinct rows have to be held; ``order_by`` holds all rows, ``limit`` so many.
         With ``threads`` above 1 the order of batches varies, unless one of them is given.
-        An empty result is one empty batch.
+        An empty result is one empty batch.  A bar comes if it is asked for: whoever takes rows shows them.
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
@@ -281,7 +281,7 @@ class Database:
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> int:
         """Number of rows that `query` would give; rows are not built where the search can count."""
         request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
@@ -297,7 +297,7 @@ class Database:
         *,
         dialect: str | None = None,
         threads: int | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> pa.Table:
         """The answer of a SELECT over the relations: rows as often and in the order that SQL says.
 
@@ -335,7 +335,7 @@ class Database:
         dialect: str | None = None,
         analyze: bool = False,
         threads: int | None = 1,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> Explanation:
         """How `sql` would answer a SELECT: the rules that it becomes, each behind its place in the text.
 
@@ -372,7 +372,7 @@ class Database:
         order: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
         max_rounds: int = MAX_ROUNDS,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> Explanation:
         """How `query` would evaluate a rule: key order and why, index per atom, estimates per depth.
 
@@ -539,19 +539,21 @@ def chosen_head(program: CheckedProgram, head: str | None) -> str:
 
 
 def _evaluating(
-    request: Request, progress: bool, label: str = "joining"
+    request: Request, progress: bool | None, label: str = "joining"
 ) -> AbstractContextManager[Evaluation]:
-    """The request's evaluation, with a progress bar, if wanted, for the length of the block."""
+    """The request's evaluation, with a progress bar, if someone sees it, for the length of the block."""
     from lftj.evaluation.evaluation import Evaluation
 
-    return _with_bar(request, label) if progress else nullcontext(Evaluation(request))
+    if not is_seen(progress):
+        return nullcontext(Evaluation(request))  # which cuts no shares to say how many are done
+    return _with_bar(request, label, progress)
 
 
 @contextmanager
-def _with_bar(request: Request, label: str) -> Iterator[Evaluation]:
+def _with_bar(request: Request, label: str, progress: bool | None) -> Iterator[Evaluation]:
     from lftj.evaluation.evaluation import Evaluation
 
-    with bar(label) as advance:
+    with bar(label, progress) as advance:
         yield Evaluation(replace(request, advance=advance))
 
 

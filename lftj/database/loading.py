@@ -27,7 +27,7 @@ def load_relation(
     columns: Columns | None,
     domains: Domains,
     nulls: Nulls = "refuse",
-    progress: bool = False,
+    progress: bool | None = None,
     csv: CsvOptions | None = None,
     row_number: str | None = None,
     bag: bool = False,

@@ -54,7 +54,7 @@ class RowWidthError(SourceError):
 def read_table(
     source: Any,
     columns: Sequence[str] | None = None,
-    progress: bool = False,
+    progress: bool | None = False,
     csv: CsvOptions | None = None,
 ) -> pa.Table:
     """Read ``source`` as a table.

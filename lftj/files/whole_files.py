@@ -48,7 +48,9 @@ READABLE = (
 )
 
 
-def read_files(found: LocatedFiles, columns: Columns, csv: CsvOptions | None, progress: bool) -> pa.Table:
+def read_files(
+    found: LocatedFiles, columns: Columns, csv: CsvOptions | None, progress: bool | None
+) -> pa.Table:
     """The table of one or several files; of Parquet and CSV only ``columns`` are read.
 
     ``csv``: how CSV files and lists of edges are written; other kinds of files are refused then.
@@ -68,7 +70,7 @@ def read_files(found: LocatedFiles, columns: Columns, csv: CsvOptions | None, pr
     return _joined([file.label for file in found.files], tables)
 
 
-def read_file(file: StoredFile, columns: Columns, csv: CsvOptions | None, progress: bool) -> pa.Table:
+def read_file(file: StoredFile, columns: Columns, csv: CsvOptions | None, progress: bool | None) -> pa.Table:
     kind = kind_of(file, csv is not None)
     if csv is not None and kind not in (CSV, EDGES):
         raise SourceError(f"{file.label}: this is {kind}; csv= says how CSV files are written")

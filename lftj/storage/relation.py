@@ -119,7 +119,7 @@ class Relation:
         table: pa.Table,
         domains: Domains,
         nulls: Nulls = "refuse",
-        progress: bool = False,
+        progress: bool | None = False,
         bag: bool = False,
         wide: bool = False,
         key: Sequence[str] = (),
@@ -186,7 +186,7 @@ class Relation:
 
     @classmethod
     def _of_wide_table(
-        cls, name: str, table: pa.Table, domains: Domains, nulls: Nulls, progress: bool
+        cls, name: str, table: pa.Table, domains: Domains, nulls: Nulls, progress: bool | None
     ) -> Relation:
         n_read = table.num_rows
         with bar(f"loading {name}", progress) as advance:

@@ -200,6 +200,9 @@ class BatchCommit(Commit):
     def is_empty(self) -> bool:
         return not self._timed and not self._tick.moved
 
+    def under_way(self) -> tuple[float | None, str]:
+        return None, f"{len(self._applied):,} transactions"
+
     @enough_memory(
         "what the transactions change does not fit into memory, and nothing was committed:"
         " apply fewer of them at a time"

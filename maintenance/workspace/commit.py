@@ -99,6 +99,16 @@ class Commit:
         """Every head that may have staged something: those of which there are figures."""
         return [self._heads[name] for name in self.stats.rules]
 
+    def under_way(self) -> tuple[float | None, str]:
+        """Which part of the heads that may change has been stepped, and which one is being stepped."""
+        begun = list(self.stats.rules)
+        concerned = set(self._changes)
+        for head in self._heads.values():
+            if not head.reads.isdisjoint(concerned):
+                concerned.add(head.name)
+        n_heads = sum(name in concerned for name in self._heads)
+        return (len(begun) - 1) / n_heads if begun else 0.0, shown_name(begun[-1]) if begun else ""
+
     @enough_memory(
         "what the transaction changes does not fit into memory, and nothing was committed:"
         " commit it in smaller transactions"

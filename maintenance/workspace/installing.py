@@ -7,7 +7,7 @@ workspace publishes the state that comes out by one assignment.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import filterfalse
 from typing import Any
@@ -22,7 +22,7 @@ from lftj.language.one_row import ONE_ROW
 from lftj.language.parser import parse
 from lftj.language.several_aggregates import is_auxiliary, shown_name
 from lftj.language.syntax import Program
-from lftj.process.progress import Advance, bar
+from lftj.process.progress import Advance, bar, is_seen
 from lftj.rewriting.computed_keys import with_computed_keys
 from lftj.rewriting.guard import MayNotFit, Spans
 from lftj.rewriting.key_relations import holds_keys, is_made
@@ -154,10 +154,10 @@ def _suited(keeping: Keeping, name: str, program: CheckedProgram) -> Keeping:
 
 
 @contextmanager
-def shown_bar(title: str, progress: bool) -> Iterator[Advance | None]:
-    """A progress bar, and how to move it on; None where none is wanted."""
+def shown_bar(title: str, progress: bool | None = None) -> Iterator[Advance | None]:
+    """A progress bar, and how to move it on; None where nobody sees one."""
     with bar(title, progress) as advance:
-        yield advance if progress else None
+        yield advance if is_seen(progress) else None
 
 
 def with_rules(
@@ -260,7 +260,7 @@ def _built(
     names_by_stratum: Sequence[Sequence[str]],
     keepings: Mapping[str, Keeping],
     threads: int = 1,
-    bar: Callable[[str], AbstractContextManager[Advance | None]] = lambda title: nullcontext(),
+    bar: Callable[[str], AbstractContextManager[Advance | None]] = shown_bar,
 ) -> tuple[Versions, list[Stratum]]:
     """Heads of a program over the state, evaluated and kept: all versions, and their strata."""
     versions = dict(state.versions)

@@ -25,6 +25,7 @@ Invariants
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -38,6 +39,7 @@ from lftj.errors import DataError, DurabilityError, EvaluationError, Housekeepin
 from lftj.language.diagnostics import warn_caller
 from lftj.language.several_aggregates import shown_name
 from lftj.process.interrupts import interruptible
+from lftj.process.progress import bar
 from lftj.rewriting.guard import Spans
 from lftj.storage.catalog import IndexKey
 from lftj.storage.relation_version import levels_of
@@ -454,7 +456,11 @@ class Published:
             commit = self._unsettled = begun(state)
             try:
                 if not commit.is_empty:
-                    following = commit.stepped_from(state)
+                    stderr = sys.stderr
+                    if stderr is not None and stderr.isatty():  # here, so that others call nothing more
+                        following = _shown_stepping(commit, state)
+                    else:
+                        following = commit.stepped_from(state)
                     if commit.prepares:
                         commit.prepare()
                     self.replace(following, lambda: commit.entry(state), lambda: commit.head_changes)
@@ -545,3 +551,8 @@ class Published:
             "_held_for": None,
         }
         return {**self.__dict__, **own}
+
+
+def _shown_stepping(commit: Commit, state: State) -> State:
+    with bar("committing", None, commit.under_way):
+        return commit.stepped_from(state)

@@ -68,7 +68,7 @@ def recovered(
     found: FoundFolder,
     wanted: Mapping[str, Any],
     threads: int,
-    progress: bool,
+    progress: bool | None,
 ) -> Recovered:
     """The workspace as a folder has it: of an image and what came since, or made anew.
 
@@ -90,7 +90,7 @@ def recovered(
     return made
 
 
-def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: bool) -> None:
+def rebuild(workspace: Recoverable, found: FoundFolder, threads: int, progress: bool | None) -> None:
     """Bring an empty workspace to where a folder is.
 
     Raises DurabilityError where a program can't be installed any more, such as one with an aggregate that is

@@ -46,7 +46,7 @@ class SqlViews(Database):
         *,
         results: Collection[str],
         replace: bool = False,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None: ...
 
     @abstractmethod
@@ -67,7 +67,7 @@ class SqlViews(Database):
         *,
         dialect: str | None = None,
         threads: int | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> pa.Table:
         """The answer of a SELECT, as of `lftj.Database.sql`; or what another statement does, done at once.
 
@@ -134,7 +134,7 @@ class SqlViews(Database):
         replace: bool = False,
         params: Any = None,
         dialect: str | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         """Keep the rows of a SELECT up to date from now on, under a name that rules and SQL can read.
 

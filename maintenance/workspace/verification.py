@@ -11,6 +11,8 @@ from lftj.errors import VerificationError
 from lftj.evaluation.evaluation import Evaluation
 from lftj.evaluation.request import Request
 from lftj.language.body import CheckedProgram, Wanted
+from lftj.language.several_aggregates import shown_name
+from lftj.process.progress import bar
 from lftj.rewriting.shared_views import is_view
 from lftj.storage.relation import Relation
 from lftj.storage.relation_version import RelationVersion
@@ -33,21 +35,23 @@ def verify_heads(heads: Mapping[str, MaintainedHead], versions: Mapping[str, Rel
     """
     relations = {name: version.relation() for name, version in versions.items() if name not in heads}
     wanted: dict[int, dict[str, Relation]] = {}
-    for name, head in heads.items():
-        if isinstance(head, OperatorHead):
-            relations[name] = head.anew(relations)
-            _compare(name, versions[name], relations[name])
-            continue
-        program = head.program if is_view(name) else head.program.as_written
-        if program.wanted is not None and name in program.wanted.results:
-            if id(program.wanted) not in wanted:
-                wanted[id(program.wanted)] = _as_written(program.wanted, relations, head)
-            relations[name] = wanted[id(program.wanted)][name]
-        elif name not in relations:
-            request = _request(program, relations, name, head)
-            relations |= Evaluation(request).whole()
-        if not head.is_beside:
-            _compare(name, versions[name], relations[name])
+    with bar("verifying", None) as advance:
+        for number, (name, head) in enumerate(heads.items()):
+            advance(number / len(heads), shown_name(name))
+            if isinstance(head, OperatorHead):
+                relations[name] = head.anew(relations)
+                _compare(name, versions[name], relations[name])
+                continue
+            program = head.program if is_view(name) else head.program.as_written
+            if program.wanted is not None and name in program.wanted.results:
+                if id(program.wanted) not in wanted:
+                    wanted[id(program.wanted)] = _as_written(program.wanted, relations, head)
+                relations[name] = wanted[id(program.wanted)][name]
+            elif name not in relations:
+                request = _request(program, relations, name, head)
+                relations |= Evaluation(request).whole()
+            if not head.is_beside:
+                _compare(name, versions[name], relations[name])
 
 
 def verify_closed(state: State) -> None:

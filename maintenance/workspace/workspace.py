@@ -206,7 +206,7 @@ class Workspace(Operators):
         order: Mapping[str, Sequence[str]] | None = None,
         threads: int = 1,
         max_rounds: int = MAX_ROUNDS,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> None:
         """Install rules: their heads are computed now and follow every commit from now on.
 
@@ -512,7 +512,7 @@ class Workspace(Operators):
         view_bytes: int | None = None,
         damaged: Damaged = "refuse",
         threads: int = 1,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> Self:
         """The workspace that is kept in a folder, as the last change left it; a new one where there is none.
 
@@ -580,7 +580,9 @@ class Workspace(Operators):
         return workspace
 
     @classmethod
-    def _recovered(cls, found: FoundFolder, wanted: Mapping[str, Any], threads: int, progress: bool) -> Self:
+    def _recovered(
+        cls, found: FoundFolder, wanted: Mapping[str, Any], threads: int, progress: bool | None
+    ) -> Self:
         """The workspace as a folder has it, with its version and nothing before, in memory only."""
         made = recovered(cls, found, wanted, threads, progress)
         load_for(made._heads.values())  # those of an image were not installed here
@@ -602,7 +604,9 @@ class Workspace(Operators):
 
     @classmethod
     @interruptible()
-    def load_from(cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool = False) -> Self:
+    def load_from(
+        cls, path: str | os.PathLike[str], *, threads: int = 1, progress: bool | None = None
+    ) -> Self:
         """A workspace in memory, with all that a folder has, of which nothing is changed from then on.
 
         The folder is one of `save` or `open`; another process may have it open.  ``threads``,

@@ -119,8 +119,9 @@ def test_a_bar_is_drawn_some_times_a_second(displays: list[Shown], monkeypatch: 
     assert len(displays[0].texts) == 2
 
 
-def test_unasked_nothing_shows(displays: list[Shown]) -> None:
-    with progress.bar("joining", enabled=False) as advance:
+@pytest.mark.parametrize("wanted", [None, False])
+def test_unasked_nothing_shows(wanted: bool | None, displays: list[Shown]) -> None:
+    with progress.bar("joining", wanted) as advance:
         advance(0.5)
     assert displays == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_nothing_is_drawn_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_nothing_is_drawn_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
-    with progress.bar("joining", enabled=False) as advance:
+    with progress.bar("joining", wanted=False) as advance:
         advance(0.5)
     assert terminal.getvalue() == ""
 
@@ -88,9 +89,37 @@ def test_one_bar_at_a_time_and_again_after_an_error(monkeypatch: pytest.MonkeyPa
 def test_rich_is_imported_only_to_draw() -> None:
     code = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from lftj.process import progress
 with progress.bar("joining") as advance:
     advance(0.5)
 assert not any(name.partition(".")[0] == "rich" for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.PIPE)
+
+
+def test_what_nobody_asked_for_is_seen_on_a_terminal_by_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not progress.is_seen(None)  # no terminal
+    terminal = terminal_of(monkeypatch)
+    assert progress.is_seen(None) and not progress.is_seen(False)
+    with ThreadPoolExecutor(1) as pool:  # of a service, whose requests nobody waits for here
+        assert [pool.submit(progress.is_seen, wanted).result() for wanted in (None, True)] == [False, True]
+    with progress.bar("joining", None, lambda: (0.75, "tri")):
+        assert terminal.is_drawn.wait(60)
+    assert "joining, tri" in terminal.getvalue() and "75%" in terminal.getvalue()
+
+
+def test_one_thread_looks_at_all_bars_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal_of(monkeypatch)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 1e6)
+    monkeypatch.setattr(progress, "IDLE_SECONDS", 0.0)
+    begun = set()
+    for _ in range(50):
+        with progress.bar("joining"):
+            begun.add(progress._looking)
+    assert len(begun) < 10
+    for thread in begun - {None}:
+        assert thread is not None
+        thread.join(60)
+        assert not thread.is_alive()
+    assert progress._looking is None
