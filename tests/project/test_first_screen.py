@@ -65,3 +65,16 @@ def test_what_a_transaction_takes_is_what_was_measured() -> None:
         a_second, of_one = (int(text.replace(",", "")) for text in (rate[1] if rate else "0", changes))
         assert float(took) == pytest.approx(1000 * of_one / a_second, rel=0.005)
     assert shown.keys() == {"100", "10,000"}
+
+
+def test_what_stands_beside_other_engines_was_measured() -> None:
+    """Every time and rate of that page; and each engine has what is better on either side."""
+    page = (ROOT / "docs" / "beside-others.md").read_text(encoding="utf-8")
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    named, *engines = page.partition("## Engine by engine")[2].split("\n### ")
+    assert len(engines) == 9 and not FIGURE.findall(named)
+    for engine in engines:
+        assert engine.count("**Better there:**") == engine.count("**Better here:**") == 1, engine
+        assert "](https://" in engine, engine
+        figures = [text for text in FIGURE.findall(re.sub(r"\]\([^)]*\)", "", engine)) if len(text) > 2]
+        assert [text for text in figures if text not in measured] == [], engine
