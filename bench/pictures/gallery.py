@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import lftj
+from bench.pictures.bars import CHARTS, chart_picture
 from bench.pictures.growth import growth_picture
 from bench.pictures.key_lines import change_picture, leapfrog_picture, sensitivity_picture
 from bench.pictures.search_tree import tree_picture
@@ -50,4 +52,5 @@ PICTURES: dict[str, Callable[[], str]] = {
     "change-missed.svg": lambda: change_picture("wants", (1, 10)),
     "change-hit.svg": lambda: change_picture("owns", (2, 12)),
     "region.svg": lambda: tree_picture(("owns", (2, 12))),
+    **{name: partial(chart_picture, chart) for name, chart in CHARTS.items()},
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
+from bench.pictures.bars import CHARTS, PAGE, table_rows
 from bench.pictures.gallery import PICTURES
 from bench.pictures.lending import DATA, committed, intervals, steps, workspace
 from support.paths import ROOT
@@ -26,6 +28,20 @@ def test_every_picture_is_drawn_and_shown() -> None:
         name for page in pages for name in re.findall(r"pictures/([\w-]+\.svg)", page.read_text("utf-8"))
     }
     assert shown == set(PICTURES)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_bars_are_as_long_as_the_figures_say_and_fit_a_phone(name: str) -> None:
+    """390 pixels, less margins, show letters of 12 at 10 or more."""
+    chart = (FOLDER / name).read_text(encoding="utf-8")
+    assert float(re.findall(r'width="([\d.]+)"', chart)[0]) <= 432
+    bars = list(CHARTS[name].bars(table_rows(CHARTS[name].header)))
+    lengths = [float(text) for text in re.findall(r'<rect [^>]*width="([\d.]+)" height="12"', chart)]
+    assert len(lengths) == len(bars) > 5
+    by_length = sorted(zip(lengths, (bar.value for bar in bars), strict=True))
+    assert all(one[1] <= two[1] or two[0] - one[0] < 0.11 for one, two in pairwise(by_length))
+    page = PAGE.read_text(encoding="utf-8").replace("`", "")
+    assert all(bar.shown in page for bar in bars) and f"]({FOLDER.name}/{name})" in page
 
 
 def test_the_intervals_drawn_are_what_the_steps_passed_over() -> None:
