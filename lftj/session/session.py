@@ -33,6 +33,7 @@ from lftj.session.sql_statements import (
 from lftj.session.typed_rows import fitting, typed_rows
 from lftj.values.names import check_relation_name
 from lftj.values.shown_text import counted
+from lftj.values.spelling import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -299,7 +300,8 @@ class Session:
         for row in changes.to_pylist():
             weight = row.pop("weight")
             sign = {1: "+", -1: "-"}.get(weight, f"{weight:+}")
-            self.say(f"{sign} {head}({', '.join(map(repr, row.values()))})")
+            values = ("null" if value is None else literal(value) for value in row.values())
+            self.say(f"{sign} {head}({', '.join(values)})")
 
     def _unwatch(self, rest: str) -> object:
         stop = self._watched.pop(self._one("unwatch", rest), None)

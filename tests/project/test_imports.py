@@ -23,7 +23,7 @@ from support.paths import ROOT, TESTS
 
 HOUSE = {
     "bench": """
-        spark.__main__  pictures.__main__  soak.__main__  tpch.__main__  nexmark.__main__
+        spark.__main__  pictures.__main__  sessions.__main__  soak.__main__  tpch.__main__  nexmark.__main__
         __main__
         harness
         child  demo
@@ -34,7 +34,7 @@ HOUSE = {
         grid  tpch  nexmark  sources_load
         datasets
         maintenance
-        joins  distance  soak  kills  pictures
+        joins  distance  soak  kills  pictures  sessions
         report
         peers
         graphs  workload  digest  postgres_server  .

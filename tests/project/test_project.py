@@ -120,7 +120,7 @@ def test_the_console_script_is_there(pyproject: dict[str, Any]) -> None:
 def test_readme_is_short_and_the_long_description_leads_nowhere_in_the_tree() -> None:
     """The latter is what the installed package says; links into the tree would be dead where it is shown."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(readme.splitlines()) <= 100 and readme.count("![") == 1
+    assert len(readme.splitlines()) <= 100 and readme.count("![") == 2
     description = importlib.metadata.metadata("lftj").get_payload()
     assert readme.splitlines()[0] in description and "Licence: Apache-2.0." in description
     links = re.findall(r"\]\(([^)]*)\)", description)

@@ -102,7 +102,7 @@ def test_rows_are_python_values_and_nothing_else(session: Session) -> None:
     assert session.execute(".count e(a, b) <- edge(a, b).") == 3
 
 
-def test_rows_have_the_literals_of_rules(session: Session) -> None:
+def test_rows_have_the_literals_of_rules(session: Session, said: list[object]) -> None:
     types = {"id": pa.int64(), "d": pa.date32(), "p": pa.decimal128(8, 2), "f": pa.float64(), "b": pa.bool_()}
     session.database.load("o", pa.schema(types).empty_table(), nulls="keep")
     assert session.execute(".insert o (1, 2026-01-01, 5.25, 5.25, true)") == "1 inserted, 0 erased"
@@ -113,7 +113,11 @@ def test_rows_have_the_literals_of_rules(session: Session) -> None:
         (2, day + datetime.timedelta(1), Decimal("5.00"), -5.0, False),
         (3, None, None, None, None),
     ]
+    session.execute(".install seen(d, p, b) <- o(_, d, p, _, b).")
+    session.execute(".watch seen")
     session.execute(".erase o (3, null, null, null, null), (1, 2026-01-01, 5.25, 5.25, true)")
+    # So have changes.
+    assert sorted(said, key=str) == ["- seen(2026-01-01, 5.25, true)", "- seen(null, null, null)"]
     assert [row[0] for row in session.database["o"]] == [2]
     times = {
         "t": pa.timestamp("us"),
