@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from bench.sessions.recording import COLUMNS, Frame, Line
+from bench.sessions.recording import Frame, Line
 from lftj.pictures.drawing import FACE
 
 SIZE, WIDTH, HEIGHT = 14, 8.43, 19
@@ -15,7 +15,7 @@ MARGIN = 12
 LAST = 6.0
 """Seconds that the end stands before all begins anew."""
 
-PAPER, INK = "#1c2128", "#d5dbe3"
+PAPER, EDGE, INK = "#1c2128", "#444c56", "#d5dbe3"
 COLOURS = {
     "magenta": "#d2a8ff",
     "cyan": "#79c0ff",
@@ -49,7 +49,8 @@ def film(frames: Sequence[Frame], title: str) -> str:
         if line:
             y = MARGIN + (place + 1) * HEIGHT - 5
             texts.append(f'<text y="{y}"{rules.of(intervals)}>{_shown(line)}</text>')
-    width = round(COLUMNS * WIDTH) + 2 * MARGIN
+    longest = max(sum(len(span.text) for span in line) for _, line in seen)
+    width = round((longest + 1) * WIDTH) + 2 * MARGIN
     height = max(len(frame.lines) for frame in frames) * HEIGHT + 2 * MARGIN
     look = "".join(f".{name}{{fill:{colour}}}" for name, colour in COLOURS.items())
     return "\n".join(
@@ -59,7 +60,7 @@ def film(frames: Sequence[Frame], title: str) -> str:
             f"<title>{html.escape(title, quote=False)}</title>",
             f"<style>text{{font:{SIZE}px {FACE};fill:{INK};white-space:pre}}{look}.b{{font-weight:bold}}",
             f".o{{visibility:hidden}}@media not (prefers-reduced-motion){{{rules.text}}}</style>",
-            f'<rect width="{width}" height="{height}" rx="6" fill="{PAPER}"/>',
+            f'<rect width="{width}" height="{height}" rx="6" fill="{PAPER}" stroke="{EDGE}"/>',
             f'<g transform="translate({MARGIN})">',
             *texts,
             "</g></svg>\n",
