@@ -14,19 +14,23 @@ from lftj.pictures.drawing import BLUE, FAINT, GREEN, ORANGE, RULE, Drawing
 TRIANGLE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 PATHS = "paths(a, b, c) <- edge(a, b), edge(b, c)."
 SPOKES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
-UNIT = 110.0
+UNIT = 84.0
 """Of a factor of ten to the right."""
 
 UP = 42.0
 """Of a factor of ten upwards."""
 
 
+LARGEST = 10**9
+"""What the axis goes up to."""
+
+
 def growth_picture() -> str:
-    """Both axes logarithmic."""
+    """Both axes logarithmic; what the last points are stands above, so that a phone shows all of it."""
     measured = [_measured(spokes) for spokes in SPOKES]
     edges = [2 * spokes + 1 for spokes in SPOKES]
     drawing = Drawing()
-    for power in range(1, 10):
+    for power in range(1, int(math.log10(LARGEST)) + 1):
         y = _y(10**power)
         drawing.line([(_x(10), y), (_x(30_000), y)], colour=RULE, thickness=1)
         drawing.text(_x(10) - 10, y + 4, f"{10**power:,}", anchor="end", size=11, colour=FAINT)
@@ -40,9 +44,8 @@ def growth_picture() -> str:
         drawing.line(points, colour=colour, thickness=2.5)
         for x, y in points:
             drawing.circle(x, y, 3.5, fill=colour, line=colour)
-        drawing.text(
-            points[-1][0] + 12, points[-1][1] + 4, f"{values[-1]:,} {name}", colour=colour, bold=True
-        )
+        y = _y(LARGEST) - 22 - 18 * (len(lines) - number)
+        drawing.text(_x(10) - 84, y, f"{values[-1]:,} {name}", colour=colour, bold=True)
     return drawing.svg(
         "Triangles of a hub and its spokes: paths grow with the square, operations with the edges"
     )

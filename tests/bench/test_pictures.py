@@ -30,6 +30,15 @@ def test_every_picture_is_drawn_and_shown() -> None:
     assert shown == set(PICTURES)
 
 
+def test_figures_in_the_words_for_a_picture_are_in_it() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for words, name in re.findall(r"!\[([^\]]*)\]\(\S*pictures/([\w-]+\.svg)", page.read_text("utf-8")):
+            drawn = (FOLDER / name).read_text(encoding="utf-8")
+            assert [figure for figure in re.findall(r"\d+(?:,\d{3})+", words) if figure not in drawn] == [], (
+                page
+            )
+
+
 @pytest.mark.parametrize("name", CHARTS)
 def test_bars_are_as_long_as_the_figures_say_and_fit_a_phone(name: str) -> None:
     """390 pixels, less margins, show letters of 12 at 10 or more."""
