@@ -6,8 +6,8 @@ imports lark.
 
 from __future__ import annotations
 
-import datetime
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from lftj.language.syntax import UNSET, Constant, Span
 from lftj.values.kinds import INT64_RANGE
 from lftj.values.literals import NULL, Value
 from lftj.values.spelling import DURATIONS
+from lftj.values.written_moments import read_date, read_timestamp
 
 _MAX_DIGITS = 1000
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -122,13 +123,13 @@ class LiteralReader:
         return Constant(bytes.fromhex(digits), span_of(meta))
 
     def date(self, meta: Any, children: list[Any]) -> Constant:
-        return self._temporal(meta, children[0], datetime.date, "date")
+        return self._temporal(meta, children[0], read_date, "date")
 
     def timestamp(self, meta: Any, children: list[Any]) -> Constant:
         fraction = re.search(r"\.([0-9]+)", children[0])
         if fraction and len(fraction.group(1)) > 6:
             raise self.error(span_of(meta), "a timestamp constant has at most 6 digits behind the seconds")
-        return self._temporal(meta, str(children[0]), datetime.datetime, "timestamp")
+        return self._temporal(meta, str(children[0]), read_timestamp, "timestamp")
 
     def duration(self, meta: Any, children: list[Any]) -> Constant:
         digits = children[0].rstrip("dhmsu")
@@ -137,9 +138,9 @@ class LiteralReader:
             raise self.error(span_of(meta), "a duration of more than 64 bits of microseconds")
         return Constant(int(digits) * unit, span_of(meta))
 
-    def _temporal(self, meta: Any, text: str, kind: type[datetime.date], name: str) -> Constant:
+    def _temporal(self, meta: Any, text: str, read: Callable[[str], Value], name: str) -> Constant:
         try:
-            value: Value = kind.fromisoformat(text)
+            value = read(text)
         except ValueError as error:
             raise self.error(span_of(meta), f"no such {name}: {error}") from None
         return Constant(value, span_of(meta))

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from lftj.values.spelling import DURATIONS
+from lftj.values.written_moments import read_date, read_timestamp
 
 _LITERALS = re.compile(
     r"""(?P<binary>\bx"[^"\n]*") | (?P<text>"(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*')
@@ -75,9 +76,9 @@ def _value(kind: str, text: str) -> Any:
     if kind == "binary":
         return bytes.fromhex(text[2:-1])
     if kind == "timestamp":
-        return datetime.datetime.fromisoformat(text)
+        return read_timestamp(text)
     if kind == "date":
-        return datetime.date.fromisoformat(text)
+        return read_date(text)
     if kind == "duration":
         number = text.rstrip("dhmsu")
         return int(number) * DURATIONS[text[len(number) :]]

@@ -353,6 +353,10 @@ no such timestamp: hour must be in 0..23
   a(x) <- b(x, 2026-01-31T25:00:00).
                ^^^^^^^^^^^^^^^^^^^
 
+no such timestamp: hour must be in 0..23
+  a(x) <- b(x, 2026-01-31T24:00:00).
+               ^^^^^^^^^^^^^^^^^^^
+
 a timestamp constant has at most 6 digits behind the seconds
   a(x) <- b(x, 2026-01-31T10:00:00.1234567).
                ^^^^^^^^^^^^^^^^^^^^^^^^^^^
