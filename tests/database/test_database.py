@@ -122,11 +122,12 @@ def test_progress_changes_nothing(db: Database, kind: str, monkeypatch: pytest.M
     seen: list[tuple[str, list[float]]] = []
 
     @contextmanager
-    def bar(label: str, enabled: bool = True) -> Iterator[Callable[[float], None]]:
+    def bar(label: str, wanted: bool | None) -> Iterator[Callable[[float], None]]:
         seen.append((label, []))
         yield seen[-1][1].append
 
     monkeypatch.setattr(database_module, "bar", bar)
+    monkeypatch.setattr(database_module, "is_seen", bool)
     rule = PROGRAMS[kind]
     rows = rows_of(db.query(rule))
     assert not seen

@@ -123,11 +123,12 @@ def test_progress_tells_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, float | None, str]] = []
 
     @contextmanager
-    def bar(label: str, enabled: bool = True) -> Iterator[Advance]:
+    def bar(label: str, wanted: bool | None) -> Iterator[Advance]:
         yield lambda fraction, note="": told.append((label, fraction, note))
 
-    monkeypatch.setattr(database, "bar", bar)
-    monkeypatch.setattr(installing, "bar", bar)
+    for module in (database, installing):
+        monkeypatch.setattr(module, "bar", bar)
+        monkeypatch.setattr(module, "is_seen", bool)
     edges = [(1, 2), (2, 3), (3, 4)]
     db = closure_of(edges)
     db.query(CLOSURE, progress=True)
