@@ -53,6 +53,7 @@ AS_USERS_HAVE_IT = {
     "spark.python.daemon.module": "pyspark.daemon",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.python.sql.dataFrameDebugging.enabled": "true",
 }
 """Settings of an application with a Java of its own."""
 

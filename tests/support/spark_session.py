@@ -11,6 +11,7 @@ import os
 import sys
 from functools import cache
 
+from py4j.java_gateway import JavaClass, JavaMember, JVMView
 from pyspark.sql import SparkSession
 
 from support.paths import TESTS
@@ -34,6 +35,7 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.session.timeZone": "Europe/Berlin",
 }
 """The time zone is none that values are in: results must not depend on it.
@@ -44,7 +46,8 @@ the first compiler begins after a tenth of the calls that it would wait for, Jav
 with one compiler keeps 48 MB of code, which a run fills: it would throw code away and compile it again.  No
 Java code is made of plans, each of which runs once over a few rows; nor are they told in full to listeners.
 Simplified tracebacks are asked for through the environment of workers, by some plans and not by others, and
-each environment has workers of its own.
+each environment has workers of its own.  Where an expression was written, which Java is told before and after
+each call that makes one, only errors of Spark would say.
 """
 
 ISOLATION = ("spark.sql.artifact.isolation.enabled", "spark.sql.artifact.isolation.alwaysApplyClassloader")
@@ -54,10 +57,32 @@ MASTER = "local[2,2]"
 """Two threads; a task that fails, or whose worker is killed, is tried once more."""
 
 
+class Remembered(JavaClass):
+    """A class of Java whose methods are looked for once."""
+
+    def __getattr__(self, name: str) -> object:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            vars(self)[name] = found
+        return found
+
+
+class Remembering(JVMView):
+    """Java's classes by their names, each asked for once: Java looks through all of its jars each time."""
+
+    def __getattr__(self, name: str) -> object:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaClass):
+            found.__class__ = Remembered
+            vars(self)[name] = found
+        return found
+
+
 @cache
 def spark_session() -> SparkSession:
     """A classic session."""
     session = builder().master(MASTER).getOrCreate()
+    session.sparkContext._jvm.__class__ = Remembering
     session.sparkContext.setLogLevel("ERROR")
     return session
 
