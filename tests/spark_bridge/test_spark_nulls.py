@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -93,14 +94,15 @@ def frame_of(spark: SparkSession, name: str, rows: list[tuple[Any, ...]], more: 
 
 
 def frames_of(spark: SparkSession, rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, DataFrame]:
-    frames = {name: frame_of(spark, name, rows[name]) for name in SCHEMAS}
+    frames = {name: frame_of(spark, name, of_it) for name, of_it in rows.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     return frames
 
 
-def read_by(rule: str, frames: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    return {name: frame for name, frame in frames.items() if re.search(rf"\b{name}\(", rule)}
+def names_in(rule: str) -> list[str]:
+    """The relations that it reads."""
+    return [name for name in SCHEMAS if re.search(rf"\b{name}\(", rule)]
 
 
 def found(frame: DataFrame) -> Counter[str]:
@@ -114,8 +116,7 @@ def wanted(spark: SparkSession, rule: str) -> Counter[str]:
 @pytest.mark.parametrize("rule", CASES)
 def test_oracle_nulls_once(spark: SparkSession, rule: str) -> None:
     rows = some_rows(len(rule))
-    frames = frames_of(spark, rows)
-    read = read_by(rule, frames)
+    read = frames_of(spark, {name: rows[name] for name in names_in(rule)})
     expected = wanted(spark, rule)
     assert expected and any("None" in row for row in expected)
     assert found(join(rule, read, head="h", partitions=4, nulls="keep")) == expected
@@ -124,42 +125,58 @@ def test_oracle_nulls_once(spark: SparkSession, rule: str) -> None:
 MAINTAINED = [rule for number, rule in enumerate(CASES) if number in (4, 7, 12)]
 
 
+class Step(NamedTuple):
+    """A batch of signed rows, and the head behind it."""
+
+    changes: dict[str, list[tuple[Any, ...]]]
+    head: Counter[str]
+
+
+@cache
+def history(spark: SparkSession, rule: str) -> list[Step]:
+    """What the relations begin with, and three batches; the same for each place of a state."""
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in SCHEMAS}
+    read, random = names_in(rule), Random(5)
+    steps = []
+    for came in (some_rows(3, 10), *(some_rows(10 + number, 6) for number in range(3))):
+        changes = {}
+        for name, held in rows.items():
+            gone = random.sample(held, len(held) // 4)
+            new = [row for row in came[name] if row not in held]
+            changes[name] = [(*row, 1) for row in new] + [(*row, -1) for row in gone]
+            rows[name] = [row for row in held if row not in gone] + new
+        frames_of(spark, {name: rows[name] for name in read})
+        steps.append(Step({name: changes[name] for name in read}, wanted(spark, rule)))
+    assert len({frozenset(step.head.items()) for step in steps}) > 2, "batches that change the head"
+    return steps
+
+
 @PLACES
 @pytest.mark.parametrize("rule", MAINTAINED)
 def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str, where: str) -> None:
     """State, changes, a restart and other grids."""
-    rows, random = some_rows(3), Random(5)
-    frames = read_by(rule, frames_of(spark, rows))
+    first, *batches = history(spark, rule)
+    frames = {name: frame_of(spark, name, [row[:-1] for row in rows]) for name, rows in first.changes.items()}
     options: dict[str, Any] = {"state": tmp_path / "state", "head": "h", "nulls": "keep"}
     joined = MaintainedJoin(rule, frames, **options, **placed(where, partitions=2))
-    before = found(joined.table())
-    assert before == wanted(spark, rule)
-    for step in range(3):
-        came, gone = (
-            some_rows(10 + step, 6),
-            {name: random.sample(its, len(its) // 4) for name, its in rows.items()},
+    before = first.head
+    assert found(joined.table()) == before
+    for number, (changes, after) in enumerate(batches):
+        told = joined.apply(
+            {name: frame_of(spark, name, rows, ", weight bigint") for name, rows in changes.items()}
         )
-        changes = {}
-        for name in frames:
-            new = [row for row in came[name] if row not in rows[name]]
-            signed = [(*row, 1) for row in new] + [(*row, -1) for row in gone[name]]
-            changes[name] = frame_of(spark, name, signed, ", weight bigint")
-            rows[name] = [row for row in rows[name] if row not in gone[name]] + new
-        told = joined.apply(changes)
         net: Counter[str] = Counter()
         for row in told.collect():
             net[repr(tuple(row)[:-1])] += row[-1]
-        frames_of(spark, rows)
-        after = wanted(spark, rule)
         assert found(joined.table()) == after
         assert {row: n for row, n in net.items() if n} == {
             row: after[row] - before[row] for row in {*after, *before} if after[row] != before[row]
         }
         before = after
-        if step == 0:
+        if number == 0:
             joined.close()
             joined = MaintainedJoin(rule, frames, **options, where=where)
-        elif step == 1 and where == "executors":
+        elif number == 1 and where == "executors":
             joined.repartition(3)
             assert found(joined.table()) == after
 
