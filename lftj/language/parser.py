@@ -18,8 +18,10 @@ Invariants
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lftj.errors import RuleSyntaxError
@@ -94,10 +96,15 @@ def _parsed(text: str) -> Program:
 
 @functools.cache
 def _grammar() -> lark.Lark:
+    """Its tables are kept beside the compiled sources, where Python keeps these: to make them takes longer
+    than to import lark.  What is of another grammar, lark or Python, or not whole, is made anew.
+    """
     import lark
 
     source = files("lftj.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return lark.Lark(source, parser="lalr", propagate_positions=True)
+    kept = Path(__file__).with_name("__pycache__") / f"grammar.{sys.implementation.cache_tag}.tables"
+    cache = not sys.dont_write_bytecode and str(kept)
+    return lark.Lark(source, parser="lalr", propagate_positions=True, cache=cache)
 
 
 def _refuse_deep_nesting(program: Program) -> None:

@@ -6,7 +6,9 @@ Mistakes and their messages stand in ``test_syntax_errors.py``.
 from __future__ import annotations
 
 import datetime
+import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lftj.errors import RuleSyntaxError
+from lftj.language import parser
 from lftj.language.parser import parse
 from lftj.language.syntax import (
     Aggregate,
@@ -401,3 +404,29 @@ def test_any_damage_gives_one_error(data: st.DataObject) -> None:
 
 def is_inside(span: tuple[int, int] | None, text: str) -> bool:
     return span is not None and 0 <= span[0] <= span[1] <= len(text)
+
+
+# -- the grammar's tables ------------------------------------------------------
+
+
+def test_tables_that_are_kept_are_those_of_the_grammar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not whole, or of something else, is made anew; where nothing can be kept, each time."""
+    text = "h(a, n: count()) <- e(a, b), (b + 1 < 3 ; !e(b, a))."
+    expected = parser._grammar().parse(text)
+    monkeypatch.setattr(parser, "__file__", str(tmp_path / "parser.py"))
+    assert parser._grammar.__wrapped__().parse(text) == expected
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "__pycache__").mkdir()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert parser._grammar.__wrapped__().parse(text) == expected
+    assert not list((tmp_path / "__pycache__").iterdir())
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert parser._grammar.__wrapped__().parse(text) == expected
+    (kept,) = (tmp_path / "__pycache__").iterdir()
+    digest, _, tables = kept.read_bytes().partition(b"\n")
+    for content in (digest + b"\n" + tables, digest + b"\n" + tables[:1_000], b"other\n" + tables, b""):
+        kept.write_bytes(content)
+        assert parser._grammar.__wrapped__().parse(text) == expected
+        assert kept.read_bytes().startswith(digest) and kept.stat().st_size > len(tables) // 2
