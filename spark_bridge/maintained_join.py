@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +21,13 @@ from lftj.sql.translation.translated import Translated
 from lftj.values.shown_text import ShownText
 from maintenance.event_time.stream_state import Late
 from spark_bridge.cells.search_engine import Policy
-from spark_bridge.front_ends.select_rules import kept_rules, workspace_rules
+from spark_bridge.front_ends.select_rules import each_translated, kept_rules, together, workspace_rules
 from spark_bridge.places.choice import Placing, Where, check_where
 from spark_bridge.places.executor_state import ExecutorOptions
 from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import OWN, StatePlace, checked_batch
 from spark_bridge.placing.event_time import Spans, TimeSettings
+from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import read_text
 from spark_bridge.stages.batch_stats import BatchStats, DriverStats, state_metrics
@@ -35,10 +38,13 @@ Sink = Callable[[DataFrame, int], object] | str
 
 
 class MaintainedJoin:
-    """A program over relations, its last head kept up to date under batches of changes.
+    """A program over relations, its last head, or several, kept up to date under batches of changes.
 
     ``stats`` has what the last batch of this object took (:class:`BatchStats`), at first what the making of
     the state took.
+
+    ``head``: the result, by default the last rule's; of several, which have one state, the first is what
+    :meth:`apply` and the sink of :meth:`stream` give, and :meth:`table` and :meth:`changes` take a name.
 
     ``state``: a path that the driver and all workers reach: a folder, or a URI such as ``hdfs://``.  Where
     there is a state of the same program, it is gone on with, and ``relations`` only give the schemas.
@@ -77,7 +83,8 @@ class MaintainedJoin:
     ``applied``: by source, the last batch that the relations, as they are given, have in them already.
 
     ``delta``: the path or URI of a Delta table that is to be the head: it is made if there is none, and each
-    batch is a commit (:mod:`spark_bridge.state.delta_head`); ``storage_options`` as deltalake takes them.  A
+    batch is a commit (:mod:`spark_bridge.state.delta_head`); of several heads by name the path of each that
+    is to be one.  ``storage_options`` as deltalake takes them.  A
     batch that is in the state, and could not be written to the table, raises StateError, and is written when
     it is applied again, with the next batch, or when the state is opened.
 
@@ -92,7 +99,7 @@ class MaintainedJoin:
         relations: Mapping[str, DataFrame],
         *,
         state: str | os.PathLike[str],
-        head: str | None = None,
+        head: str | Sequence[str] | None = None,
         where: Where = "executors",
         driver_bytes: int | None = None,
         partitions: int | None = None,
@@ -107,7 +114,7 @@ class MaintainedJoin:
         replan: float | None = None,
         engine_bytes: int | None = None,
         applied: Mapping[str, int] | None = None,
-        delta: str | os.PathLike[str] | None = None,
+        delta: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         check_where(where)
@@ -117,26 +124,28 @@ class MaintainedJoin:
         times = TimeSettings(time or {}, lateness, keep, ahead)
         if times != TimeSettings({}):
             times.refuse_others({name: frame.columns for name, frame in relations.items()}, keys)
+        first, *others = (head,) if isinstance(head, str) or head is None else _checked_heads(head)
         text, relations, columns = read_text(
-            rule, head, relations, nulls, by_row=True, keys=keys, times=times
+            rule, first, relations, nulls, by_row=True, keys=keys, times=times
         )
+        text = replace(text, also=tuple(filter(None, others)))
         program = ReadProgram(text, columns, nulls, keys)
         contained = {name: checked_batch(number) for name, number in (applied or {}).items()}
-        target = None if delta is None else DeltaTarget(delta, storage_options)
-        place = Placing(program, relations, state, options, contained, target)
+        targets = _delta_targets(delta, text, storage_options)
+        place = Placing(program, relations, state, options, contained, targets)
         self._at = place.chosen(where, driver_bytes)
 
     @classmethod
     def from_sql(
         cls,
-        sql: str,
+        sql: str | Mapping[str, str],
         relations: Mapping[str, DataFrame],
         *,
         nulls: InputNulls = "keep",
         where: Where = "executors",
         **options: Any,
     ) -> MaintainedJoin:
-        """The rows of a SELECT, kept up to date.
+        """The rows of a SELECT, kept up to date; or of several by name, which have one state.
 
         ``relations`` are without equal rows, as for a rule; columns have the names that SQL gives them as a
         rule can write them.  ``options``: the other arguments, ``state=`` among them.
@@ -150,13 +159,12 @@ class MaintainedJoin:
         check_where(where)
         keys = _checked_keys(options.get("key") or {}, relations)
         found = _select_rules(sql, relations, keys, where)
-        read = {
-            name: frame
-            for name, frame in relations.items()
-            if any(name in rule.reads for rule in found.rules)
-        }
-        with in_sql(found):
-            return cls(found.text, read, head=found.head, nulls=nulls, where=where, **options)
+        rules = [rule for of in found for rule in of.rules]
+        read = {name: frame for name, frame in relations.items() if any(name in rule.reads for rule in rules)}
+        whole = together(found)
+        with in_sql(whole):
+            heads = [of.head for of in found]
+            return cls(whole.text, read, head=heads, nulls=nulls, where=where, **options)
 
     @property
     def _place(self) -> StatePlace:
@@ -187,9 +195,29 @@ class MaintainedJoin:
 
     # -- the result -----------------------------------------------------------------
 
-    def table(self) -> DataFrame:
-        """The rows of the head as they are now; lazy.  Files of a version stay for ten more."""
-        return self._place.table()
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The results by name, the one that :meth:`apply` gives first."""
+        return self._place.heads
+
+    def table(self, head: str | None = None) -> DataFrame:
+        """The rows of a head as they are now, by default the first; lazy.
+
+        Files of a version stay for ten more.  Raises UnknownRelationError.
+        """
+        place = self._place
+        return place.table(place.chosen(head))
+
+    def changes(
+        self, head: str | None = None, batch_id: int | None = None, *, source: str = OWN
+    ) -> DataFrame:
+        """What a batch changed in a head, by default the first, with ``weight`` +1 or -1.
+
+        ``batch_id``: by default the last one of the source; of one that is older than the last ten versions
+        there are none.  Raises UnknownRelationError.
+        """
+        place = self._place
+        return place.changes(place.chosen(head), batch_id, source)
 
     def applied(self, source: str = OWN) -> int | None:
         """The last batch that was applied of a source; None if none was."""
@@ -346,17 +374,47 @@ class MaintainedJoin:
 
 
 def _select_rules(
-    sql: str, relations: Mapping[str, DataFrame], keys: Mapping[str, Sequence[str]], where: Where
-) -> Translated:
-    """A SELECT as the place takes it: with "auto" as executors do, if they do."""
+    sql: str | Mapping[str, str],
+    relations: Mapping[str, DataFrame],
+    keys: Mapping[str, Sequence[str]],
+    where: Where,
+) -> list[Translated]:
+    """SELECTs as the place takes them: with "auto" as executors do, if they do all."""
     if where == "driver":
-        return workspace_rules(sql, relations)
+        return each_translated(sql, relations, workspace_rules)
     try:
-        return kept_rules(sql, relations, keys)
+        return each_translated(sql, relations, partial(kept_rules, keys=keys))
     except UnsupportedSqlError:
         if where == "executors":
             raise
-        return workspace_rules(sql, relations)
+        return each_translated(sql, relations, workspace_rules)
+
+
+def _checked_heads(heads: Sequence[str]) -> list[str]:
+    """Raises SourceError for none, and for one that is there twice."""
+    if not heads or len(set(heads)) < len(heads):
+        raise SourceError(f"head= is {heads!r}; it is a name, or a list of different ones")
+    return list(heads)
+
+
+def _delta_targets(
+    delta: str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]] | None,
+    text: ProgramText,
+    storage_options: Mapping[str, str] | None,
+) -> dict[str, DeltaTarget]:
+    """By result where it is to be a table.  Raises SourceError for other heads, and a path given twice."""
+    if delta is None:
+        return {}
+    if isinstance(delta, str | os.PathLike):
+        if text.also:
+            raise SourceError("delta= is one path, and there are several heads: give a path by head")
+        return {text.targets[0]: DeltaTarget(delta, storage_options)}
+    unknown = [name for name in delta if name not in text.targets]
+    if unknown:
+        raise SourceError(f"delta= names {unknown[0]!r}, and heads are {', '.join(text.targets)}")
+    if len({os.fspath(path) for path in delta.values()}) < len(delta):
+        raise SourceError(f"delta= gives two heads one path: {dict(delta)!r}")
+    return {name: DeltaTarget(path, storage_options) for name, path in delta.items()}
 
 
 def _checked_keys(

@@ -42,7 +42,7 @@ class HeadSource(DataSource):
 
     Options of reading:
         path: Of a state of a ``MaintainedJoin``, or the folder of a workspace.
-        head: Of a workspace, which head.
+        head: Which head, of a workspace, or of a state that has several, by default the first.
         since: A version, of the state or of the workspace: read what changed behind it, with ``weight``, in
             place of the rows.  A stream needs it.
     Options of a stream that is written:

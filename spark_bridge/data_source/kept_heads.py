@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ class ExecutorHead(KeptHead):
     def __init__(self, path: str, head: str | None) -> None:
         self._store = StateStore(path)
         self.look()
-        _refuse_other(path, head, self._manifest.identity["head"])
+        self._head, self._other = _chosen(path, head, self._manifest.identity)
 
     def look(self) -> int:
         newest = self._store.newest()
@@ -110,11 +110,14 @@ class ExecutorHead(KeptHead):
         return self._store.read_table(name).schema
 
     def whole(self) -> Sequence[PartitionState]:
-        return [state for _, state in sorted(self._manifest.partitions.items()) if state.head is not None]
+        stages = self._manifest.placement.get("results", {self._head: ""})
+        prefix = f"{stages[self._head]}-" if len(stages) > 1 else ""
+        found = sorted(self._manifest.partitions.items())
+        return [state for name, state in found if name.startswith(prefix) and state.head is not None]
 
     def changes(self, since: int, until: int) -> Sequence[str]:
         newest = self._manifest
-        return _told(self._store.path, newest.version, newest.batches, since, until)
+        return _told(self._store.path, newest.version, newest.batches, since, until, self._other)
 
     def rows(self, part: PartitionState) -> Batches:
         yield from head_rows(self._store, self.schema, [part])
@@ -179,8 +182,7 @@ class DriverHead(WorkspaceHead):
 
     def _head_of(self, asked: str | None) -> str:
         (said,) = self._workspace[IDENTITY].table.to_pylist()
-        head: str = json.loads(said["identity"])["head"]
-        _refuse_other(str(self._path), asked, head)
+        head, self._other = _chosen(str(self._path), asked, json.loads(said["identity"]))
         return head
 
     def look(self) -> int:
@@ -189,22 +191,36 @@ class DriverHead(WorkspaceHead):
 
     def changes(self, since: int, until: int) -> Sequence[Any]:
         version = version_in(self._workspace)
-        return _told(str(self._path), version, self._last.batches(version), since, until)
+        batches = self._last.batches(version)
+        return _told(str(self._path), version, batches, since, until, self._other)
 
     def changed_rows(self, part: Any) -> Batches:
         yield from self._last.read_table(part).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def _refuse_other(path: str, asked: str | None, head: str) -> None:
-    if asked not in (None, head):
-        raise SourceError(f"{path}: its head is {head!r}, not {asked!r}")
+def _chosen(path: str, asked: str | None, identity: Mapping[str, Any]) -> tuple[str, str | None]:
+    """A result of a state, and as which its changes are told apart.  Raises SourceError."""
+    first, others = identity["head"], identity.get("others", [])
+    if asked in (None, first):
+        return first, None
+    if asked not in others:
+        its = f"its heads are {', '.join([first, *others])}" if others else f"its head is {first!r}"
+        raise SourceError(f"{path}: {its}, not {asked!r}")
+    return str(asked), asked
 
 
-def _told(path: str, version: int, batches: Sequence[Batch], since: int, until: int) -> list[str]:
+def _told(
+    path: str,
+    version: int,
+    batches: Sequence[Batch],
+    since: int,
+    until: int,
+    other: str | None,
+) -> list[str]:
     """The files of changes behind a version, up to one, of a state that is at ``version``."""
     if not max(version - KEPT_BATCHES, 1) <= since <= version:
         raise StateError(
             f"{path}: changes since version {since} are not there: it is at version {version}, and has those"
             f" of its last {KEPT_BATCHES} versions: read the head whole, and go on from there"
         )
-    return [name for batch in batches if since < batch.version <= until for name in batch.changes]
+    return [name for batch in batches if since < batch.version <= until for name in batch.changes_of(other)]

@@ -7,7 +7,8 @@ is text to it: what reads the column is refused when its DataFrame is taken.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -25,6 +26,7 @@ from lftj.values.schema import Column, ColumnType, Schema, copy_column
 from spark_bridge.placing.schemas import column_names, column_type
 
 HEAD = "answer"
+_BETWEEN = ";\n"
 
 
 def select_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
@@ -38,13 +40,57 @@ def select_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
     return found
 
 
-def kept_rules(sql: str, relations: Mapping[str, DataFrame], keys: Mapping[str, Sequence[str]]) -> Translated:
+def each_translated(
+    sql: str | Mapping[str, str], relations: Mapping[str, DataFrame], translate: Callable[..., Translated]
+) -> list[Translated]:
+    """A SELECT, or several by name: programs whose heads have different names.
+
+    ``translate``: :func:`kept_rules` or :func:`workspace_rules`, which may raise.  Raises UnusableNameError
+    and SourceError for names that heads can't have.
+    """
+    if isinstance(sql, str):
+        return [translate(sql, relations)]
+    if not sql:
+        raise SourceError("there is no SELECT")
+    found: list[Translated] = []
+    for name, text in sql.items():
+        if nearest_usable(name) != name:
+            raise UnusableNameError(f"{name!r} cannot name a head: take {nearest_usable(name)!r}")
+        if name in relations:
+            raise SourceError(f"{name!r} is a relation already: call the SELECT otherwise")
+        taken = {*sql, *(rule.head for of in found for rule in of.rules)} - {name}
+        found.append(translate(text, relations, head=name, taken=taken))
+    return found
+
+
+def together(found: Sequence[Translated]) -> Translated:
+    """Several programs as one, of a SQL in which theirs stand below each other: errors have places there."""
+    if len(found) == 1:
+        return found[0]
+    rules: list[Rule] = []
+    start = 0
+    for of in found:
+        for rule in of.rules:
+            place = None if rule.place is None else (start + rule.place[0], start + rule.place[1])
+            rules.append(replace(rule, place=place))
+        start += len(of.sql) + len(_BETWEEN)
+    return replace(found[0], sql=_BETWEEN.join(of.sql for of in found), rules=tuple(rules))
+
+
+def kept_rules(
+    sql: str,
+    relations: Mapping[str, DataFrame],
+    keys: Mapping[str, Sequence[str]],
+    head: str | None = None,
+    taken: Collection[str] = (),
+) -> Translated:
     """A SELECT over DataFrames without equal rows, as a program that a state keeps.
 
     ``keys``: by relation, columns in which no two of its rows agree: what shows them has no equal rows.
+    ``head``: what the result is called, ``taken``: names that no other head may have.
     Raises as :func:`select_rules` does, and UnsupportedSqlError for what is not kept.
     """
-    found = _named(_translated(sql, relations, bags=False, keys=keys), relations)
+    found = _named(_translated(sql, relations, bags=False, keys=keys, head=head, taken=taken), relations)
     _refuse_recursion(found)
     if found.order or found.limit is not None or found.offset:
         raise unsupported(sql, None, "ORDER BY or LIMIT in what is kept", "order what table() gives")
@@ -60,12 +106,15 @@ def kept_rules(sql: str, relations: Mapping[str, DataFrame], keys: Mapping[str, 
     return found
 
 
-def workspace_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
+def workspace_rules(
+    sql: str, relations: Mapping[str, DataFrame], head: str | None = None, taken: Collection[str] = ()
+) -> Translated:
     """A SELECT over DataFrames without equal rows, as a program that a workspace keeps.
 
+    ``head`` and ``taken`` as for :func:`kept_rules`.
     Raises SqlError, UnsupportedSqlError, UnusableNameError and SourceError; ImportError without DuckDB.
     """
-    found = _named(_translated(sql, relations, bags=False, kept=True), relations)
+    found = _named(_translated(sql, relations, bags=False, kept=True, head=head, taken=taken), relations)
     if not any(rule.reads & relations.keys() for rule in found.rules):
         raise unsupported(sql, None, "a row of constants in what is kept", "load it as a relation")
     return found
@@ -92,6 +141,8 @@ def _translated(
     bags: bool,
     kept: bool = False,
     keys: Mapping[str, Sequence[str]] | None = None,
+    head: str | None = None,
+    taken: Collection[str] = (),
 ) -> Translated:
     column_names(relations)
     for names, where in (
@@ -105,10 +156,11 @@ def _translated(
                 raise SourceError(f"{where}: {other!r} and {name!r} are one name in SQL: rename one")
     schemas = {name: _schema(name, frame, bags) for name, frame in relations.items()}
     schemas |= {name: schemas[name].with_key(key) for name, key in (keys or {}).items()}
-    head = HEAD
-    while head in relations:
-        head += "_"
-    found = translated(sql, _binder(), schemas, head, kept=kept)
+    if head is None:
+        head = HEAD
+        while head in relations:
+            head += "_"
+    found = translated(sql, _binder(), schemas, head, kept=kept, taken=taken)
     for name in relations:
         if nearest_usable(name) != name and any(name in rule.reads for rule in found.rules):
             raise UnusableNameError(

@@ -48,7 +48,7 @@ class Placing:
     state: str | os.PathLike[str]
     options: ExecutorOptions
     applied: Mapping[str, int]
-    delta: DeltaTarget | None
+    deltas: Mapping[str, DeltaTarget]
 
     def chosen(self, where: Where, driver_bytes: int | None) -> StatePlace:
         """The state, made there if there is none.
@@ -85,7 +85,7 @@ class Placing:
         if executed is not None and executed.relations != driver_program(self.program).relations:
             movable = None
             refusal = "rules that the result does not need read other relations: leave them out"
-        moving = Moving(driver_bytes, movable, refusal, self.options, self.delta)
+        moving = Moving(driver_bytes, movable, refusal, self.options, self.deltas)
         made = self._made()
         if made == "driver":
             return self._in_driver(moving)
@@ -122,11 +122,11 @@ class Placing:
     def _in_driver(self, moving: Moving | None) -> StatePlace:
         program = driver_program(self.program)
         path = local_path(self.state)
-        return DriverState(program, self.relations, path, self.applied, self.delta, moving).settled()
+        return DriverState(program, self.relations, path, self.applied, self.deltas, moving).settled()
 
     def _on_executors(self) -> StatePlace:
         program = executor_program(self.program)
         session = next(iter(self.relations.values())).sparkSession
         beginning = Beginning.new(self.relations, self.applied)
         store = StateStore(self.state)
-        return ExecutorState(program, session, store, self.options, self.delta, beginning)
+        return ExecutorState(program, session, store, self.options, self.deltas, beginning)

@@ -54,7 +54,7 @@ from spark_bridge.placing.schemas import declared_schema, spark_schema
 from spark_bridge.placing.tagged_input import TagReader
 from spark_bridge.stages.batch_stats import DriverStats
 from spark_bridge.stages.checked_changes import ChangeChecks
-from spark_bridge.stages.state_versions import identity_of
+from spark_bridge.stages.state_versions import identity_of, other_result
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.delta_head import DeltaTarget
 from spark_bridge.state.frames import sent_frame
@@ -72,7 +72,8 @@ def driver_program(program: ReadProgram) -> ReadProgram:
     """
     tree = parse(program.text.text)
     refuse_padded([(tree.text, rule) for rule in tree.rules], program.columns.char_lengths())
-    spark_schema(declared_schema(program.text.target_schema.shown))
+    for target in program.text.targets:
+        spark_schema(declared_schema(program.text.target_schema(target).shown))
     return program.reading({atom.relation for rule in tree.rules for atom in atoms_of(rule.body)})
 
 
@@ -113,7 +114,7 @@ class DriverState(StatePlace):
         relations: Mapping[str, DataFrame],
         path: Path,
         applied: Mapping[str, int],
-        delta: DeltaTarget | None,
+        deltas: Mapping[str, DeltaTarget],
         moving: Moving | None = None,
     ) -> None:
         super().__init__(program, next(iter(relations.values())).sparkSession)
@@ -121,11 +122,11 @@ class DriverState(StatePlace):
         self._path = path
         self._moving = moving
         self._moved: ExecutorState | None = None
-        self._head, schema = text.target, text.target_schema
-        self._schema = declared_schema(schema.shown)
-        if schema.bag and delta is not None:
+        of = {head: text.target_schema(head) for head in text.targets}
+        self._schemas = {head: declared_schema(schema.shown) for head, schema in of.items()}
+        for head in (head for head in deltas if of[head].bag):
             raise StateError(
-                f"{self._head!r} has equal rows, and commits to a Delta table find rows by what they hold:"
+                f"{head!r} has equal rows, and commits to a Delta table find rows by what they hold:"
                 " keep distinct rows, or how often each is there"
             )
         times = {name: stream.time for name, stream in text.streams}
@@ -135,10 +136,12 @@ class DriverState(StatePlace):
         }
         self._checks = ChangeChecks(schemas, program.keys, times, program.nulls)
         files = DriverFiles(str(path))
-        self._delta = None if delta is None else delta.table(signed(self._schema), files)
+        self._deltas = {
+            head: delta.table(signed(self._schemas[head]), files) for head, delta in deltas.items()
+        }
         unread = program.columns.unread(program.relations)
         self._identity = {
-            **identity_of(text, self._head, program.nulls, unread, program.keys),
+            **identity_of(text, program.nulls, unread, program.keys),
             "where": "driver",
         }
         with turn_on(str(path)):
@@ -150,7 +153,9 @@ class DriverState(StatePlace):
             self._move_if_due(kept)
 
     def __repr__(self) -> str:
-        return f"<state of {self._head} in the driver, version {self.version}, {str(self._path)!r}>"
+        return (
+            f"<state of {', '.join(self.heads)} in the driver, version {self.version}, {str(self._path)!r}>"
+        )
 
     def _kept(self) -> KeptWorkspace:
         """The state, opened if this process has not; the caller has its turn.  Raises StateError."""
@@ -197,16 +202,32 @@ class DriverState(StatePlace):
 
     # -- the result -----------------------------------------------------------------
 
-    def table(self) -> DataFrame:
-        return self._frame(self._workspace()[self._head].table, self._schema)
+    def table(self, head: str) -> DataFrame:
+        return self._frame(self._workspace()[head].table, self._schemas[head])
+
+    def changes(self, head: str, batch_id: int | None, source: str) -> DataFrame:
+        with turn_on(str(self._path)):
+            kept = self._kept()
+            manifest = kept.manifest()
+            number = manifest.applied.get(source, -1) if batch_id is None else batch_id
+            return self._told(kept, manifest, head, number, source)
+
+    def _told(
+        self, kept: KeptWorkspace, manifest: StateManifest, head: str, batch_id: int, source: str
+    ) -> DataFrame:
+        """What a batch changed in a result; the caller has the state's turn."""
+        its = [one for one in manifest.batches if (one.source, one.batch_id) == (source, batch_id)]
+        other = other_result(self.program.text, head)
+        names = [name for one in its for name in one.changes_of(other)]
+        return self._tables(kept, names, signed(self._schemas[head]))
 
     def explain(self) -> str:
         workspace = self._workspace()
         lines = [
-            f"{self._head}: kept in the driver, by a workspace in {str(workspace.folder)!r}; the rows of a"
-            " batch come by one job",
+            f"{', '.join(self.heads)}: kept in the driver, by a workspace in {str(workspace.folder)!r}; the"
+            " rows of a batch come by one job",
             *([] if self._moving is None else [self._moving.described(workspace)]),
-            str(workspace.explain_maintenance(self._head)),
+            *(str(workspace.explain_maintenance(head)) for head in self.heads),
         ]
         return ShownText("\n".join(lines))
 
@@ -246,12 +267,11 @@ class DriverState(StatePlace):
                 following = manifest.version + 1
                 changes = self._apply(kept, frame, reader, following, source, batch_id, advance)
                 self._to_delta(kept)
-                found = self._frame(changes, signed(self._schema))
+                found = self._frame(changes, signed(self._schemas[self.heads[0]]))
                 self._move_if_due(kept)
                 return found
             self._to_delta(kept)
-            its = [one for one in manifest.batches if (one.source, one.batch_id) == (source, batch_id)]
-            return self._tables(kept, [name for one in its for name in one.changes], signed(self._schema))
+            return self._told(kept, manifest, self.heads[0], batch_id, source)
 
     def repartition(self, partitions: int | None, shares: Any) -> None:
         raise StateError(
@@ -287,7 +307,7 @@ class DriverState(StatePlace):
         batch_id: int,
         advance: Any,
     ) -> pa.Table:
-        """Commit a batch; returns the changes of the head."""
+        """Commit a batch; returns the changes of the first result."""
         reached("batch: before the job")
         started = time.perf_counter()
         with self._named(self.session, f"batch {batch_id} of {source}" if source else f"batch {batch_id}"):
@@ -297,8 +317,9 @@ class DriverState(StatePlace):
             told: list[pa.Table] = []
 
             def tell(changes: Mapping[str, pa.Table], late: Mapping[str, pa.Table]) -> None:
-                told[:] = [changes[self._head]]
-                kept.told.write(version, source, batch_id, told[0], late)
+                told[:] = [changes[head] for head in self.heads]
+                others = dict(zip(self.heads[1:], told[1:], strict=True))
+                kept.told.write(version, source, batch_id, told[0], late, others)
                 reached("driver: changes told, not committed")
 
             with kept.workspace.transaction(prepare=tell) as transaction:
@@ -311,7 +332,7 @@ class DriverState(StatePlace):
         reached("batch: committed, not cleaned")
         kept.told.clean(version)
         changed, stats = sum(table.num_rows for table in given.values()), transaction.stats
-        seconds, n_changes = time.perf_counter() - started, told[0].num_rows
+        seconds, n_changes = time.perf_counter() - started, sum(table.num_rows for table in told)
         self.stats = DriverStats(seconds, arrival, n_changes, changed, stats.late, stats.expired, stats)
         return told[0]
 
@@ -346,7 +367,7 @@ class DriverState(StatePlace):
         arrival = time.perf_counter() - started
         kept = made_at(self._path, self._identity, applied, partial(self._fill, tables=tables))
         rows = sum(table.num_rows for table in tables.values())
-        count = kept.workspace[self._head].count
+        count = sum(kept.workspace[head].count for head in self.heads)
         self.stats = DriverStats(time.perf_counter() - started, arrival, count, rows, {}, {}, None)
         return kept
 
@@ -367,24 +388,25 @@ class DriverState(StatePlace):
             key = self.program.keys.get(name, ())
             relation = Relation.from_table(name, rows, workspace.domains, "keep", key=key)
             workspace.add(relation.with_stream(streams.get(name)))
-        workspace.install(text.text, results=None if text.finals else [self._head])
+        workspace.install(text.text, results=None if text.finals else self.heads)
         if streams:
             with workspace.transaction() as transaction:
                 for name in streams:
                     transaction.insert(name, tables[name])
 
     def _named(self, session: SparkSession, what: str) -> AbstractContextManager[None]:
-        return jobs_named(session, f"{self._head}: {what}")
+        return jobs_named(session, f"{self.heads[0]}: {what}")
 
     def _to_delta(self, kept: KeptWorkspace) -> None:
-        """Bring the Delta table, if there is to be one, to where the state is.  Raises StateError."""
-        if self._delta is not None:
+        """Bring Delta tables, if there are to be some, to where the state is.  Raises StateError."""
 
-            def rows(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-                table = kept.workspace[self._head].table.rename_columns(schema.names)
-                yield from table.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
+        def rows(head: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+            table = kept.workspace[head].table.rename_columns(schema.names)
+            yield from table.cast(schema).to_batches(max_chunksize=_BATCH_ROWS)
 
-            self._delta.follow(kept.manifest(), rows)
+        for head, delta in self._deltas.items():
+            manifest = kept.manifest().seen_by(other_result(self.program.text, head))
+            delta.follow(manifest, partial(rows, head))
 
     def _tables(self, kept: KeptWorkspace, names: list[str], schema: pa.Schema) -> DataFrame:
         """The rows of all tables that batches name."""

@@ -34,7 +34,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lftj.errors import RecursionNotSupportedError, StateError, StreamError
+from lftj.errors import RecursionNotSupportedError, RuleError, StateError, StreamError
 from lftj.language.diagnostics import error_at
 from lftj.language.recent import Recent
 from maintenance.event_time.moments import code_of, moment_of
@@ -51,7 +51,7 @@ from spark_bridge.placing.char_columns import refuse_padded
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.job_names import jobs_named
 from spark_bridge.placing.key_sample import sampled_grids
-from spark_bridge.placing.schemas import spark_schema
+from spark_bridge.placing.schemas import declared_schema, spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader
 from spark_bridge.stages.batch_stats import BatchStats
 from spark_bridge.stages.checked_head import refuse_difference
@@ -103,7 +103,12 @@ def executor_program(program: ReadProgram) -> ReadProgram:
     Raises RuleError for what they can't, RecursionNotSupportedError for what only rounds find, and
     UnsupportedTypeError.
     """
-    plans = program.text.plans()
+    plans, finals = program.text.plans(), [final.name for final in program.text.finals]
+    if program.text.also and not set(finals).isdisjoint(program.text.targets):
+        raise RuleError(
+            f"'{finals[-1]}' has rows that close, and on executors it is kept alone: keep the others apart"
+            " from it, or all with where='driver'"
+        )
     for rule in (rule for plan in plans if (rule := plan.by_rounds) is not None):
         (head,) = rule.syntax.heads
         raise error_at(RecursionNotSupportedError, rule.text, head.name_span, _by_rounds(head.relation))
@@ -153,6 +158,7 @@ class Beginning:
                 batch,
                 changes=written(batch.changes),
                 late={stream: written(names) for stream, names in batch.late.items()},
+                others={head: written(names) for head, names in batch.others.items()},
             )
             for batch in self.was.batches
         )
@@ -170,17 +176,16 @@ class ExecutorState(StatePlace):
         session: SparkSession,
         store: StateStore,
         options: ExecutorOptions,
-        delta: DeltaTarget | None,
+        deltas: Mapping[str, DeltaTarget],
         beginning: Beginning | None,
     ) -> None:
         super().__init__(program, session)
         self._options = options
         self._text, self._relations, self._keys = program.text, program.relations, program.keys
         self._nulls = program.nulls
-        plans = self._text.plans()
-        head_table = None if delta is None else delta.table(signed(plans[-1].arrow_schema), store)
+        tables = {head: delta.table(signed(self._schema(head)), store) for head, delta in deltas.items()}
         unread = program.columns.unread(self._relations)
-        self.versions = StateVersions(self._text, self._nulls, store, head_table, unread, self._keys)
+        self.versions = StateVersions(self._text, self._nulls, store, tables, unread, self._keys)
         if not self.versions.opened(options.partitions):
             if beginning is None:
                 raise StateError(f"{store!r}: the state is gone; make it anew at another path")
@@ -198,11 +203,23 @@ class ExecutorState(StatePlace):
 
     # -- the result -----------------------------------------------------------------
 
-    def table(self) -> DataFrame:
+    def table(self, head: str) -> DataFrame:
         versions = self.versions
         versions.read_again()
-        schema = versions.chain.plans[-1].arrow_schema
-        return table_frame(self.session, versions.store, schema, versions.head_states())
+        return table_frame(self.session, versions.store, self._schema(head), versions.head_states(head))
+
+    def changes(self, head: str, batch_id: int | None, source: str) -> DataFrame:
+        self.versions.read_again()
+        number = self.versions.manifest.applied.get(source, -1) if batch_id is None else batch_id
+        return self._recorded(head, number, source)
+
+    def _recorded(self, head: str, batch_id: int, source: str) -> DataFrame:
+        """What a batch changed in a result, by the version that was read last."""
+        files = self.versions.recorded(source, batch_id, head)
+        return changes_frame(self.session, self.versions.store, signed(self._schema(head)), files)
+
+    def _schema(self, head: str) -> pa.Schema:
+        return declared_schema(self._text.target_schema(head))
 
     def explain(self) -> str:
         chain = self.versions.chain
@@ -271,8 +288,7 @@ class ExecutorState(StatePlace):
                 advanced = None if advance is None else self._advanced(advance)
                 self._apply(frame, reader, batch_id, source, advanced)
             versions.to_delta()
-            schema = signed(versions.chain.plans[-1].arrow_schema)
-            return changes_frame(self.session, versions.store, schema, versions.recorded(source, batch_id))
+            return self._recorded(self.heads[0], batch_id, source)
 
     def repartition(self, partitions: int | None, shares: Mapping[str, int] | None) -> None:
         with turn_on(self.versions.store.path):
@@ -281,7 +297,7 @@ class ExecutorState(StatePlace):
 
     def check(self) -> None:
         """Under grids of its own; of what partitions keep it takes the rows alone."""
-        versions, name = self.versions, self._text.result
+        versions, name = self.versions, self.heads[0]
         if self._text.final is not None:
             raise StateError(
                 f"check: {name!r} has rows that have closed, and what they were made of has left the streams:"
@@ -294,8 +310,9 @@ class ExecutorState(StatePlace):
             read = {one for plan in versions.chain.plans for one in plan.reads}
             relations |= {one: self._held(one) for one in sorted(recent & read)}
             partitions = chosen_partitions(self.session, None)
-            anew = head_frames(self._text, relations, partitions, None, self._nulls)[name]
-            refuse_difference(name, self.table(), anew)
+            anew = head_frames(self._text, relations, partitions, None, self._nulls)
+            for head in self.heads:
+                refuse_difference(head, self.table(head), anew[head])
 
     def compact(self) -> None:
         versions = self.versions
@@ -385,7 +402,7 @@ class ExecutorState(StatePlace):
         wanted = chain.partitions if partitions is None else chosen_partitions(self.session, partitions)
         relations = {name: self._stored(name) for name in self._relations}
         if self._text.final is not None:
-            relations[held(chain.plans[-1].name)] = self.table()
+            relations[held(chain.plans[-1].name)] = self.table(self.heads[0])
         with self._named(self.session, "grids planned again"):
             self._make_version(was, relations, self._grids(relations, wanted, shares), started)
         self.versions.to_delta()

@@ -10,6 +10,7 @@ Cost: that of making the state, from relations that the driver sends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class Moving:
     program: ReadProgram | None
     refusal: str
     options: ExecutorOptions
-    delta: DeltaTarget | None
+    deltas: Mapping[str, DeltaTarget]
 
     def has_outgrown(self, workspace: Workspace) -> bool:
         """Whether a workspace has more than is allowed."""
@@ -73,7 +74,7 @@ class Moving:
     def opened(self, path: Path, session: SparkSession, beginning: Beginning | None = None) -> ExecutorState:
         """The state that is there on the executors, or begins."""
         assert self.program is not None
-        return ExecutorState(self.program, session, StateStore(path), self.options, self.delta, beginning)
+        return ExecutorState(self.program, session, StateStore(path), self.options, self.deltas, beginning)
 
     def described(self, workspace: Workspace) -> str:
         """How far it is from moving, in a line."""

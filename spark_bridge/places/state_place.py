@@ -75,8 +75,12 @@ class StatePlace(ABC):
         return self.manifest.applied.get(source)
 
     @abstractmethod
-    def table(self) -> DataFrame:
-        """The rows of the head as they are now."""
+    def table(self, head: str) -> DataFrame:
+        """The rows of a result as they are now."""
+
+    @abstractmethod
+    def changes(self, head: str, batch_id: int | None, source: str) -> DataFrame:
+        """What a batch changed in a result, by default the last one of the source."""
 
     @abstractmethod
     def explain(self) -> str:
@@ -104,7 +108,7 @@ class StatePlace(ABC):
         source: str,
         advance: Any = None,
     ) -> DataFrame:
-        """The changes of the head that a batch makes, or has made.
+        """The changes of the first result that a batch makes, or has made.
 
         ``frame``: changes in order, which ``reader`` takes apart; None: there are none.
         """
@@ -131,6 +135,17 @@ class StatePlace(ABC):
     @abstractmethod
     def refuse_remote_stream(self) -> None:
         """Raise StateError where the batches of a stream would run where the state is not."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The results, the asked one first."""
+        return self.program.text.targets
+
+    def chosen(self, head: str | None) -> str:
+        """A result by name, by default the first one.  Raises UnknownRelationError."""
+        if head is not None and head not in self.heads:
+            raise UnknownRelationError(f"{head!r} is not kept here; results are {', '.join(self.heads)}")
+        return self.heads[0] if head is None else head
 
     def refuse_no_stream(self, name: str) -> None:
         """Raise UnknownRelationError unless a relation is a stream."""

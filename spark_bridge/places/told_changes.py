@@ -1,6 +1,7 @@
 """`ToldChanges`: what the last batches changed, in files of the driver, for whoever asks again.
 
-    told-000000000012       the changes of the head, then by stream the late rows: Arrow IPC streams in a row
+    told-000000000012       Arrow IPC streams in a row: the changes of the first result, then by stream the
+                            late rows, then the changes of the other results
 
 Invariants
 
@@ -38,15 +39,22 @@ class ToldChanges:
         self._folder, self._disk = folder, Disk()
 
     def write(
-        self, version: int, source: str, batch_id: int, changes: pa.Table, late: Mapping[str, pa.Table]
+        self,
+        version: int,
+        source: str,
+        batch_id: int,
+        changes: pa.Table,
+        late: Mapping[str, pa.Table],
+        others: Mapping[str, pa.Table],
     ) -> None:
-        """Note what a batch is about to change.  Raises StateError."""
+        """Note what a batch is about to change; ``others``: the results but the first.  Raises StateError."""
         path = self._folder / FILES.name(version)
-        said = json.dumps([source, batch_id, list(late)])
+        said = json.dumps([source, batch_id, list(late), *([list(others)] if others else [])])
+        first = changes.replace_schema_metadata({_BATCH: said.encode()})
         try:
             self._disk.make_folder(self._folder)
             with replacing(self._disk, path.with_name(f"{path.name}.part"), path) as file:
-                for table in (changes.replace_schema_metadata({_BATCH: said.encode()}), *late.values()):
+                for table in (first, *late.values(), *others.values()):
                     with ipc.new_stream(file, table.schema) as writer:
                         writer.write_table(table.unify_dictionaries())
         except OSError as error:
@@ -62,9 +70,11 @@ class ToldChanges:
             if version - KEPT_BATCHES < number <= version:
                 name = FILES.name(number)
                 with ipc.open_stream(pa.memory_map(str(self._folder / name))) as reader:
-                    source, batch_id, late = json.loads(reader.schema.metadata[_BATCH])
-                files = {stream: (f"{name}/{place}",) for place, stream in enumerate(late, 1)}
-                found.append(Batch(number, source, batch_id, (f"{name}/0",), files))
+                    source, batch_id, late, *more = json.loads(reader.schema.metadata[_BATCH])
+                parts = [late, *more]
+                files = iter(f"{name}/{place}" for place in range(1, 1 + sum(map(len, parts))))
+                late_files, *others = ({of: (next(files),) for of in part} for part in parts)
+                found.append(Batch(number, source, batch_id, (f"{name}/0",), late_files, *others))
         return tuple(found)
 
     def read_table(self, name: str) -> pa.Table:

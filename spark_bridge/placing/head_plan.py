@@ -108,7 +108,8 @@ class ProgramText:
 
     ``uncut``: variables that are no axes, whatever they bind, as their values may be others at a second try.
     ``streams``: those of the relations that are.  ``max_rounds``: after so many with new tuples a recursion
-    is given up.  ``tree``: in place of that of the text, where it is made from it.
+    is given up.  ``tree``: in place of that of the text, where it is made from it.  ``also``: heads that are
+    results beside the asked one.
     """
 
     text: str
@@ -118,10 +119,12 @@ class ProgramText:
     streams: tuple[tuple[str, Stream], ...] = ()
     max_rounds: int = MAX_ROUNDS
     tree: Program | None = None
+    also: tuple[str, ...] = ()
 
     def plans(self) -> tuple[HeadPlan, ...]:
         """A plan per head that the asked one depends on, each after those that it reads; it comes last.
 
+        With other results there are those that they depend on, too, and the last one is any of them.
         Raises RuleError and UnknownRelationError, with a caret under the place.
         """
         return _shared_plans(self)
@@ -165,10 +168,16 @@ class ProgramText:
         return chosen_head(_checked(self), self.head) if self.final is None else self.final.name
 
     @property
-    def target_schema(self) -> Schema:
-        """That of the result."""
-        final = self.final
-        return _checked(self).derived[self.target if final is None else final.head]
+    def targets(self) -> tuple[str, ...]:
+        """All results, the one that was asked for first.  Raises RuleError."""
+        checked = _checked(self)
+        finals = [final.name for final in self.finals]
+        return (self.target, *(name if name in finals else chosen_head(checked, name) for name in self.also))
+
+    def target_schema(self, target: str) -> Schema:
+        """That of a result."""
+        heads = {final.name: final.head for final in self.finals}
+        return _checked(self).derived[heads.get(target, target)]
 
     def schema_of(self, head: str) -> pa.Schema:
         """That of a head, also of one that has no plan."""
@@ -243,7 +252,10 @@ def _plans(program: ProgramText) -> tuple[HeadPlan, ...]:
         if name not in needed:
             needed.append(name)
 
-    visit(target)
+    closing = {final.name: final.head for final in program.finals}
+    others = (closing[name] if name in closing else chosen_head(checked, name) for name in program.also)
+    for name in dict.fromkeys((target, *others)):
+        visit(name)
     return tuple(_plan(name, tree, checked, program.uncut) for name in needed)
 
 

@@ -91,6 +91,18 @@ class StageChain:
         """Whether the stage gives the changes of its head, and not of a part of it."""
         return stage.kind == "combine" or not self.plans[stage.head].crosses
 
+    @cached_property
+    def giving(self) -> dict[str, SparkStage]:
+        """By result the stage that has its rows, the asked one first."""
+        if self.text.final is not None:
+            return {self.text.final.name: self.stages[-1]}
+        of = {self.plans[stage.head].name: stage for stage in self.stages if stage.head >= 0}
+        return {name: of[name] for name in self.text.targets}
+
+    def result_of(self, stage: int) -> str | None:
+        """The result whose rows a stage has."""
+        return next((name for name, giving in self.giving.items() if giving.number == stage), None)
+
     def homed(self, stage: SparkStage) -> tuple[str, ...]:
         """The relations whose tuples have their homes in the cells of a stage: the first that reads them."""
         if not stage.searches:

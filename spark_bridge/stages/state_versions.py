@@ -15,8 +15,9 @@ Cost: a version's manifest, which names all partitions, is read and written whol
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ class StateVersions:
 
     ``unread``: by relation the columns that no rule reads, with Spark's types: they tell rows apart.
     ``keys``: of the relations that have one, its columns.
+    ``deltas``: of results that are Delta tables, too, these.
     ``chain`` and ``manifest`` are those of a version after :meth:`opened` or :meth:`built`.
     """
 
@@ -55,7 +57,7 @@ class StateVersions:
         text: ProgramText,
         nulls: InputNulls,
         store: StateStore,
-        delta: DeltaHead | None,
+        deltas: Mapping[str, DeltaHead],
         unread: Mapping[str, Mapping[str, str]],
         keys: Keys,
     ) -> None:
@@ -64,7 +66,7 @@ class StateVersions:
         self._keys = keys
         self._text = text
         self._nulls: InputNulls = nulls
-        self._delta = delta
+        self._deltas = deltas
         self.chain = self.chain_of(())
         self.manifest = StateManifest(0, {}, {}, {}, {}, ())
 
@@ -111,21 +113,22 @@ class StateVersions:
             self.chain = self.chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
 
     def _identity(self, partitions: int) -> dict[str, Any]:
-        said = identity_of(self._text, self._text.result, self._nulls, self._unread, self._keys)
+        said = identity_of(self._text, self._nulls, self._unread, self._keys)
         return {**said, "partitions": partitions}
 
-    def head_states(self) -> list[PartitionState]:
-        """The partitions that the head's rows are in."""
-        prefix = f"{self.chain.last.number}-"
+    def head_states(self, head: str) -> list[PartitionState]:
+        """The partitions that the rows of a result are in."""
+        prefix = f"{self.chain.giving[head].number}-"
         return [s for name, s in sorted(self.manifest.partitions.items()) if name.startswith(prefix)]
 
-    def recorded(self, source: str, batch_id: int) -> list[str]:
-        """The files with the changes that a batch made; none when it is too old."""
+    def recorded(self, source: str, batch_id: int, head: str) -> list[str]:
+        """The files with the changes that a batch made in a result; none when it is too old."""
+        other = other_result(self._text, head)
         return [
             file
             for batch in self.manifest.batches
             if (batch.source, batch.batch_id) == (source, batch_id)
-            for file in batch.changes
+            for file in batch.changes_of(other)
         ]
 
     def late(self, source: str, batch_id: int, stream: str) -> list[str]:
@@ -153,6 +156,8 @@ class StateVersions:
             "planned": rows,
             "rows": rows,
         }
+        if len(chain.giving) > 1:
+            placement["results"] = {name: stage.number for name, stage in chain.giving.items()}
         placement["skew"] = _fit(chain, placement, states).skew
         identity = self._identity(chain.partitions)
         following = replace(was, identity=identity, placement=placement, partitions=states)
@@ -162,22 +167,29 @@ class StateVersions:
 
     def followed(self, was: StateManifest, receipts: Sequence[Receipt], source: str, batch_id: int) -> None:
         """Commit what a batch's partitions say, which were at the version that was then."""
-        files = tuple(sorted(receipt.head_changes for receipt in receipts if receipt.head_changes))
+        (_, files), *others = ((name, self._changes(receipts, name)) for name in self.chain.giving)
         streams = sorted({name for receipt in receipts for name in receipt.late})
         late = {
             name: tuple(sorted(receipt.late[name] for receipt in receipts if name in receipt.late))
             for name in streams
         }
+        batch = Batch(was.version + 1, source, batch_id, files, late, dict(others))
         following = replace(
             was,
             version=was.version + 1,
             placement={**was.placement, "rows": _grown(was.placement["rows"], receipts)},
             applied={**was.applied, source: batch_id},
             partitions={**was.partitions, **_states(receipts)},
-            batches=(*was.batches, Batch(was.version + 1, source, batch_id, files, late))[-KEPT_BATCHES:],
+            batches=(*was.batches, batch)[-KEPT_BATCHES:],
             streams=_moving(was, receipts),
         )
         self._commit(following)
+
+    def _changes(self, receipts: Sequence[Receipt], head: str) -> tuple[str, ...]:
+        """The files that receipts name with changes of a result."""
+        prefix = f"{self.chain.giving[head].number}-"
+        files = (it.head_changes for it in receipts if it.partition.startswith(prefix) and it.head_changes)
+        return tuple(sorted(files))
 
     def _commit(self, following: StateManifest) -> None:
         self.store.commit(following)
@@ -205,10 +217,13 @@ class StateVersions:
             _log.warning("%r: the state is whole, but was not tidied up: %s", self.store, error)
 
     def to_delta(self) -> None:
-        """Bring the Delta table, if there is to be one, to where the state is.  Raises StateError."""
-        if self._delta is not None:
-            states = self.head_states()
-            self._delta.follow(self.manifest, lambda schema: head_rows(self.store, schema, states))
+        """Bring Delta tables, if there are to be some, to where the state is.  Raises StateError."""
+        for head, delta in self._deltas.items():
+            rows = partial(self._rows, self.head_states(head))
+            delta.follow(self.manifest.seen_by(other_result(self._text, head)), rows)
+
+    def _rows(self, states: Sequence[PartitionState], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return head_rows(self.store, schema, states)
 
     # -- how the plan fits ----------------------------------------------------------
 
@@ -221,9 +236,13 @@ class StateVersions:
         return self.fit().left_by(PlanFit(skew=self.manifest.placement["skew"])) >= factor
 
 
+def other_result(text: ProgramText, head: str) -> str | None:
+    """A result, as the changes of batches are told apart: None for the first one."""
+    return None if head == text.targets[0] else head
+
+
 def identity_of(
     text: ProgramText,
-    head: str,
     nulls: InputNulls,
     unread: Mapping[str, Mapping[str, str]],
     keys: Keys,
@@ -236,9 +255,11 @@ def identity_of(
         return f"{field.type}{declared}"
 
     schemas = {name: [[field.name, type_of(field)] for field in schema] for name, schema in text.relations}
+    head, *others = text.targets
     return {
         "rule": text.text,
         "head": head,
+        **({"others": others} if others else {}),
         "nulls": nulls,
         "relations": schemas,
         **({"unread": unread} if unread else {}),

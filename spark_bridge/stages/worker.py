@@ -61,7 +61,7 @@ class Receipt:
     """What a partition's step was: its state from now on, or an error.
 
     ``grown``: by relation the rows that it has more, or less, in their homes.
-    ``head_changes``: the file with the changes of the program's result, of the last stage.  ``source`` says
+    ``head_changes``: the file with the changes of a result, of the stage that has its rows.  ``source`` says
     where the engine came from: ``kept``, ``caught up``, ``image``, ``evaluated``, ``new``.  Of cells that
     search: ``cells`` had changes, ``changed`` rows, and ``anew`` of them were joined anew.  By stream
     ``late``: a file with rows that came too late, ``n_late``: how many, ``expired``: how many left; of the
@@ -296,9 +296,9 @@ class StageWorker:
         own: list[pa.RecordBatch],
         change: pa.Table | None,
     ) -> Receipt:
-        is_last = self.stage == self.chain.last
+        is_result = self.chain.result_of(self.stage.number) is not None
         head_changes, head_rows = None, 0
-        if is_last and change is not None and change.num_rows:
+        if is_result and change is not None and change.num_rows:
             head_changes, head_rows = files.write("changes", change), change.num_rows
         if state is not None:
             changed = engine.taken + sum(logged.rows for logged in state.logged)
@@ -309,7 +309,7 @@ class StageWorker:
                 return Receipt(files.partition, state, head_changes, head_rows, source)
         snapshot = files.write("snapshot", self._snapshot(engine))
         head = None
-        if is_last and not isinstance(engine, KeyEngine | StreamEngine):
+        if is_result and not isinstance(engine, KeyEngine | StreamEngine):
             head = files.write("head", engine.head())
         made = PartitionState(snapshot, head, self._write_image(files, engine), engine.rows)
         return Receipt(files.partition, made, head_changes, head_rows, source)

@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lftj.errors import StateError
 
 FORMAT = 4
 """Goes up when an entry of the JSON below changes its meaning."""
+
+_RARE = ("streams", "late", "others")
+"""Entries that are left out where they are empty."""
 
 _MOST_REPEATED = 60
 """A value that is longer than this is shown once in a message, not twice."""
@@ -69,7 +72,7 @@ class PartitionState:
 class Batch:
     """What a source's batch did: files with changes of the result, and by stream with rows that were late.
 
-    ``version``: of the manifest it made.
+    ``version``: of the manifest it made.  ``others``: the changes of the other results, by head.
     """
 
     version: int
@@ -77,6 +80,11 @@ class Batch:
     batch_id: int
     changes: tuple[str, ...]
     late: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def changes_of(self, other: str | None) -> tuple[str, ...]:
+        """The files with the changes of a result; None: of the first one."""
+        return self.changes if other is None else self.others.get(other, ())
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,8 @@ class StateManifest:
     def files(self) -> set[str]:
         """The names of all data files that this version needs."""
         named: set[str | None] = {file for batch in self.batches for file in batch.changes}
-        named |= {file for batch in self.batches for files in batch.late.values() for file in files}
+        for batch in self.batches:
+            named |= {file for by in (batch.late, batch.others) for files in by.values() for file in files}
         for state in self.partitions.values():
             named |= {state.snapshot, state.head, state.image}
             for logged in state.logged:
@@ -118,6 +127,11 @@ class StateManifest:
         """One line of JSON with sorted keys.  Raises TypeError or ValueError if ``identity`` is no JSON."""
         entries = {name: value for name, value in _said(self).items() if name != "origin"}
         return f"{_text({'format': FORMAT, **entries})}\n".encode()
+
+    def seen_by(self, other: str | None) -> StateManifest:
+        """The same, as if another result were the only one; None: the first one is."""
+        batches = (replace(it, changes=it.changes_of(other), others={}) for it in self.batches)
+        return replace(self, batches=tuple(batches))
 
     def refuse_other(self, identity: Mapping[str, Any]) -> None:
         """Raise StateError if the state was made for something else.
@@ -178,13 +192,13 @@ def _entries_of(value: Any) -> dict[str, Any]:
 
 
 def _said(value: Any) -> dict[str, Any]:
-    """What there is of streams only where there are some."""
-    return {name: entry for name, entry in vars(value).items() if entry or name not in ("streams", "late")}
+    """What there is of streams and of other results only where there are some."""
+    return {name: entry for name, entry in vars(value).items() if entry or name not in _RARE}
 
 
-def _with_streams(entries: Any, name: str) -> dict[str, Any]:
-    """The entries of a JSON object, the one about streams included."""
-    return {name: {}, **entries} if isinstance(entries, dict) else entries
+def _with_rare(entries: Any, *names: str) -> dict[str, Any]:
+    """The entries of a JSON object, those included that are left out where they are empty."""
+    return {**{name: {} for name in names}, **entries} if isinstance(entries, dict) else entries
 
 
 def _taken(entries: Any, what: str, **kinds: Any) -> dict[str, Any]:
@@ -225,17 +239,21 @@ def _partition(entries: Any) -> PartitionState:
 
 
 def _batch(entries: Any) -> Batch:
-    kinds = {"version": int, "source": str, "batch_id": int, "changes": list, "late": dict}
-    taken = _taken(_with_streams(entries, "late"), "a batch", **kinds)
-    files = _taken(taken["late"], "late rows", **dict.fromkeys(taken["late"], list))
-    late = {name: _each(its, _file) for name, its in files.items()}
-    return Batch(**{**taken, "changes": _each(taken["changes"], _file), "late": late})
+    kinds = {"version": int, "source": str, "batch_id": int, "changes": list, "late": dict, "others": dict}
+    taken = _taken(_with_rare(entries, "late", "others"), "a batch", **kinds)
+    late, others = (_files_by_name(taken[name], name) for name in ("late", "others"))
+    return Batch(**{**taken, "changes": _each(taken["changes"], _file), "late": late, "others": others})
+
+
+def _files_by_name(entries: Any, what: str) -> dict[str, tuple[str, ...]]:
+    files = _taken(entries, what, **dict.fromkeys(entries, list))
+    return {name: _each(its, _file) for name, its in files.items()}
 
 
 def _manifest(entries: Any, origin: str) -> StateManifest:
     objects = dict.fromkeys(("identity", "placement", "applied", "partitions"), dict)
     kinds = {"format": int, "version": int, **objects, "batches": list, "state_id": str, "streams": dict}
-    taken = dict(_taken(_with_streams(entries, "streams"), "the manifest", **kinds))
+    taken = dict(_taken(_with_rare(entries, "streams"), "the manifest", **kinds))
     del taken["format"]
     _taken(taken["streams"], "streams", **dict.fromkeys(taken["streams"], list))
     _taken(taken["applied"], "applied", **dict.fromkeys(taken["applied"], int))
