@@ -1,16 +1,16 @@
-"""`Pipeline`: days of Parquet files go in, five views come out as Delta tables.
+"""`Pipeline`: days of Parquet files go in, five views with one state come out as Delta tables.
 
     <lake>/first/<relation>.parquet            the relations before the first day
     <lake>/days/0001/<relation>.parquet        what a day changed, with ``weight``
-    <lake>/state/<view>                        what keeps a view
+    <lake>/state                               what keeps the views
     <lake>/tables/<view>                       the view, a Delta table
 
     python -m bench.spark.pipeline_run LAKE
 
-applies the days that are there, and says a line of day and view behind each commit; it may be killed at any
-moment and started again.
+applies the days that are there, and says each behind its commit; it may be killed at any moment and started
+again.
 
-Invariant: a day is applied to a view once, as batch of that number of the source ``days``.
+Invariant: a day is applied once, as batch of that number of the source ``days``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 THREADS = 2
+
+READS = {
+    relation: list(dict.fromkeys(column for view in VIEWS for column in view.reads.get(relation, ())))
+    for relation in sorted({relation for view in VIEWS for relation in view.reads})
+}
+"""By relation the columns that some view needs."""
 
 
 class Lake:
@@ -74,42 +80,29 @@ class Pipeline:
 
     def __init__(self, session: SparkSession, lake: Lake) -> None:
         self._session, self.lake = session, lake
-        self.kept = {view: self._opened(view) for view in VIEWS}
-
-    def _opened(self, view: View) -> MaintainedJoin:
-        return MaintainedJoin.from_sql(
-            view.sql,
-            {relation: self._read(self.lake.first(relation), view, relation) for relation in view.reads},
-            state=self.lake.folder / "state" / view.name,
-            key={relation: KEYS[relation] for relation in view.reads},
+        self.kept = MaintainedJoin.from_sql(
+            {view.name: view.sql for view in VIEWS},
+            {relation: self._read(lake.first(relation), relation) for relation in READS},
+            state=lake.folder / "state",
+            key={relation: KEYS[relation] for relation in READS},
             where="driver",
             applied={"days": 0},
-            delta=self.lake.table(view),
+            delta={view.name: lake.table(view) for view in VIEWS},
         )
 
-    def _read(self, file: Path, view: View, relation: str, *further: str) -> DataFrame:
-        return self._session.read.parquet(str(file)).select(*view.reads[relation], *further)
+    def _read(self, file: Path, relation: str, *further: str) -> DataFrame:
+        return self._session.read.parquet(str(file)).select(*READS[relation], *further)
 
-    def catch_up(self) -> Iterator[tuple[int, View]]:
-        """Apply the days that a view lacks, the oldest first; each is committed when it is given."""
-        for day in range(1, self.lake.days() + 1):
-            for view, kept in self.kept.items():
-                if day > (kept.applied("days") or 0):
-                    self._apply(view, kept, day)
-                    yield day, view
-
-    def _apply(self, view: View, kept: MaintainedJoin, day: int) -> None:
-        files = sorted(self.lake.day(day).glob("*.parquet"))
-        changes = {
-            file.stem: self._read(file, view, file.stem, "weight")
-            for file in files
-            if file.stem in view.reads
-        }
-        kept.apply(changes, batch_id=day, source="days")
+    def catch_up(self) -> Iterator[int]:
+        """Apply the days that the views lack, the oldest first; each is committed when it is given."""
+        for day in range(1 + (self.kept.applied("days") or 0), self.lake.days() + 1):
+            files = sorted(self.lake.day(day).glob("*.parquet"))
+            changes = {file.stem: self._read(file, file.stem, "weight") for file in files}
+            self.kept.apply(changes, batch_id=day, source="days")
+            yield day
 
     def close(self) -> None:
-        for kept in self.kept.values():
-            kept.close()
+        self.kept.close()
 
 
 def _weighted(rows: pa.Table, weight: int) -> pa.Table:
@@ -120,8 +113,8 @@ def main(lake: str) -> None:
     """Run the command."""
     pipeline = Pipeline(Spark(THREADS).session, Lake(Path(lake)))
     print("opened", flush=True)
-    for day, view in pipeline.catch_up():
-        print(day, view.name, flush=True)
+    for day in pipeline.catch_up():
+        print("day", day, flush=True)
     pipeline.close()
 
 
