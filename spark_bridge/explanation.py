@@ -156,7 +156,7 @@ def _streams(text: ProgramText) -> list[str]:
 def _head(plan: HeadPlan, grids: HeadGrids | None, is_small: bool, choices: Mapping[str, str]) -> list[str]:
     columns = ", ".join(column.name for column in plan.schema.columns)
     said = choices.get(plan.name)
-    if grids is None and is_auxiliary(plan.name):
+    if grids is None and is_auxiliary(plan.name) and said is None:
         return []
     if grids is None:
         first, *more = (said or "").splitlines()

@@ -52,7 +52,7 @@ class PartitionProcessor(StatefulProcessor):
         held = self._entries.get()
         entries = json.loads(held[0]) if held else []  # [token, chunks, rows] of each
         engine = self._engine(key[0], entries)
-        changes = [table for _, _, table in engine.step(cell_inputs(iter(own)))]
+        changes = [table for _, _, table in engine.step(cell_inputs(iter(own)))[0]]
         logged = engine.taken + sum(count for _, _, count in entries[1:])
         if not entries or len(entries) > MOST_LOGGED or logged > max(1000, LOGGED_PART * entries[0][2]):
             self._chunks.clear()
@@ -81,7 +81,7 @@ class PartitionProcessor(StatefulProcessor):
             engine, first = kept.engine, tokens.index(kept.state) + 1
             source = "kept" if first == len(entries) else "caught up"
         else:
-            engine, first = SearchEngine(self._chain.text, 0, self._chain.schemas(0)), 0
+            engine, first = SearchEngine(self._chain.text, [0], self._chain.schemas(0)), 0
             source = "restored" if entries else "new"
         for number in range(first, len(entries)):
             engine.step(cell_inputs(iter(self._read(number, entries[number][1]))))

@@ -49,6 +49,7 @@ from spark_bridge.places.read_program import ReadProgram
 from spark_bridge.places.state_place import StatePlace
 from spark_bridge.placing.char_columns import refuse_padded
 from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.head_plan import search_leaders
 from spark_bridge.placing.job_names import jobs_named
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.schemas import declared_schema, spark_schema
@@ -223,7 +224,13 @@ class ExecutorState(StatePlace):
 
     def explain(self) -> str:
         chain = self.versions.chain
-        return explained(chain.plans, chain.grids, keys=self._keys, timed=chain.text)
+        leaders = [chain.plans[leader].name for leader in search_leaders(chain.plans)]
+        shared = {
+            plan.name: f"found by the cells of {leader}"
+            for plan, leader, grids in zip(chain.plans, leaders, chain.grids, strict=True)
+            if grids is None
+        }
+        return explained(chain.plans, chain.grids, keys=self._keys, timed=chain.text, choices=shared)
 
     # -- streams --------------------------------------------------------------------
 
@@ -348,20 +355,27 @@ class ExecutorState(StatePlace):
 
     def _grids(
         self, relations: Mapping[str, DataFrame], partitions: int, shares: Mapping[str, int] | None
-    ) -> list[HeadGrids]:
-        """Grids for all heads: by the caller's shares, else by a sample."""
+    ) -> list[HeadGrids | None]:
+        """Grids for all heads that have some of their own: by the caller's shares, else by a sample."""
         plans = self._text.plans()
+        leaders = search_leaders(plans)
         relations = {**relations, **{each.name: relations[each.stream] for each in self._text.recents}}
         if shares is not None:
-            return [checked_grids(plans, plan, shares, partitions) for plan in plans]
+            return [
+                checked_grids(plans, plan, shares, partitions) if n == leader else None
+                for n, (plan, leader) in enumerate(zip(plans, leaders, strict=True))
+            ]
         frames = head_frames(self._text, relations, partitions, None, self._nulls)
-        return [sampled_grids(frames, self._text, head, partitions) for head in range(len(plans))]
+        return [
+            sampled_grids(frames, self._text, n, partitions) if n == leader else None
+            for n, leader in enumerate(leaders)
+        ]
 
     def _make_version(
         self,
         was: StateManifest,
         relations: Mapping[str, DataFrame],
-        grids: Sequence[HeadGrids],
+        grids: Sequence[HeadGrids | None],
         started: float,
         carried: Callable[[StateStore, str], tuple[Batch, ...]] | None = None,
     ) -> None:

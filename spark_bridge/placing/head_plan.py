@@ -19,7 +19,7 @@ Invariant: ``crosses`` is False only if no head tuple can come from two cells or
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -100,6 +100,25 @@ class HeadPlan:
     @property
     def arrow_schema(self) -> pa.Schema:
         return declared_schema(self.schema)
+
+    def searches_as(self, other: HeadPlan) -> bool:
+        """Whether both are heads of one rule, and of no other, whose cells give parts of each."""
+        if len(self.rules) > 1 or len(other.rules) > 1 or not (self.crosses and other.crosses):
+            return False
+        (rule,), (its,) = self.rules, other.rules
+        is_plain = not isinstance(rule, RecursiveRule)
+        return is_plain and rule.checked is its.checked and (rule.axes, rule.roles) == (its.axes, its.roles)
+
+
+def search_leaders(plans: Sequence[HeadPlan]) -> list[int]:
+    """For each head the first one whose cells can give it, too: itself, where it is no head of a rule before.
+
+    All are plans of one call: what was checked once is one object in them.
+    """
+    return [
+        next(n for n, before in enumerate(plans) if before is plan or plan.searches_as(before))
+        for plan in plans
+    ]
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,7 @@ class PlanFit:
 
 
 def plan_fit(
-    plans: Sequence[HeadPlan],
-    grids: Sequence[HeadGrids],
+    grids: Sequence[tuple[HeadPlan, HeadGrids]],
     planned_rows: Mapping[str, int],
     rows: Mapping[str, int],
     stages_rows: Sequence[Sequence[int]],
@@ -51,7 +50,7 @@ def plan_fit(
     """``rows``: of relations, then and now.  ``stages_rows``: by stage that searches, then by partition."""
     grown = (sum(rows.values()) + UNSURE) / (sum(planned_rows.values()) + UNSURE)
     loads = [1.0]
-    for plan, of_head in zip(plans, grids, strict=True):
+    for plan, of_head in grids:
         known = {name: rows.get(name, of_head.rows.get(name, 0.0)) + UNSURE for name in plan.reads}
         for number, rule in enumerate(plan.rules):
             even = next(grid for grid in of_head.grids if grid.rule == number and not grid.heavy)

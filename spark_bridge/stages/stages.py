@@ -1,18 +1,19 @@
 """The stages of a maintained program, and what goes from one to the next.
 
 Each head has a stage that searches its cells and, if it crosses them, one that combines
-what they give.  Before them stand one that has the relations with a key, and makes
-whole rows of what is said of keys (:mod:`spark_bridge.cells.key_engine`), and two of streams: a task
-that finds the clock (:mod:`spark_bridge.stages.clock_stage`), and the streams' rows, which leave by
-it (:mod:`spark_bridge.cells.stream_engine`); where the result is rows that have closed, the last stage
-has those.  All stages stand in one chain, in the order in which heads read each
+what they give; heads of one rule have one search, in cells that hold the relations once.
+Before them stand one that has the relations with a key, and makes whole rows of what is
+said of keys (:mod:`spark_bridge.cells.key_engine`), and two of streams: a task that finds
+the clock (:mod:`spark_bridge.stages.clock_stage`), and the streams' rows, which leave by it
+(:mod:`spark_bridge.cells.stream_engine`); where the result is rows that have closed, the last
+stage has those.  All stages stand in one chain, in the order in which heads read each
 other: a stage takes the packets that are for it, and passes on those that are for later
 ones.  So a batch is one query with one shuffle before each stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -23,7 +24,7 @@ from spark_bridge.cells.cell_search import Contribution, contributed
 from spark_bridge.cells.key_engine import Keys
 from spark_bridge.cells.stream_engine import held
 from spark_bridge.placing.grids import HeadGrids
-from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.head_plan import HeadPlan, ProgramText, search_leaders
 from spark_bridge.placing.homes import Homes
 from spark_bridge.placing.placing import InputNulls, KeyPlacer, Placer, placed
 
@@ -48,13 +49,14 @@ class SparkStage:
 
 @dataclass(frozen=True)
 class StageChain:
-    """All stages of a program, with the grids of every head.
+    """All stages of a program, with the grids of every head: None, where the cells of a head before it give
+    it, too (:func:`~spark_bridge.placing.head_plan.search_leaders`).
 
     ``keys``: of the relations that have one, its columns.
     """
 
     text: ProgramText
-    grids: tuple[HeadGrids, ...]
+    grids: tuple[HeadGrids | None, ...]
     nulls: InputNulls = "refuse"
     keys: Keys = field(default_factory=dict)
 
@@ -64,7 +66,13 @@ class StageChain:
 
     @property
     def partitions(self) -> int:
-        return self.grids[0].partitions
+        return self.grids_of(0).partitions
+
+    def grids_of(self, head: int) -> HeadGrids:
+        """Those of a head that has some of its own."""
+        grids = self.grids[head]
+        assert grids is not None
+        return grids
 
     @cached_property
     def stages(self) -> tuple[SparkStage, ...]:
@@ -72,7 +80,8 @@ class StageChain:
         if self.text.streams:
             kinds += [(-1, "clock"), (-1, "streams")]
         for head, plan in enumerate(self.plans):
-            kinds.append((head, "search"))
+            if not self.grids or self.grids[head] is not None:
+                kinds.append((head, "search"))
             if plan.crosses:
                 kinds.append((head, "combine"))
         if self.text.final is not None:
@@ -86,6 +95,12 @@ class StageChain:
     def schemas(self, head: int) -> dict[str, pa.Schema]:
         """The schemas of the relations that a head reads, without weights."""
         return self.text.schemas(head)
+
+    def searched(self, stage: SparkStage) -> tuple[int, ...]:
+        """The heads whose cells a stage searches."""
+        leaders = search_leaders(self.plans)
+        others = (n for n, grids in enumerate(self.grids) if grids is None and leaders[n] == stage.head)
+        return (stage.head, *others)
 
     def result(self, stage: SparkStage) -> bool:
         """Whether the stage gives the changes of its head, and not of a part of it."""
@@ -113,7 +128,7 @@ class StageChain:
 
     def homes(self, stage: SparkStage) -> Homes:
         """Where these tuples are."""
-        return Homes(self.plans[stage.head], self.grids[stage.head], self.homed(stage))
+        return Homes(self.plans[stage.head], self.grids_of(stage.head), self.homed(stage))
 
     @property
     def last(self) -> SparkStage:
@@ -121,7 +136,7 @@ class StageChain:
 
     def placer(self, stage: SparkStage) -> Placer:
         """What places rows for a stage that searches."""
-        return Placer(self.plans[stage.head], self.grids[stage.head], self.nulls, stage.number)
+        return Placer(self.plans[stage.head], self.grids_of(stage.head), self.nulls, stage.number)
 
     def placed(self, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[pa.RecordBatch]:
         """Packets of signed rows of relations and heads, by name, for every stage that reads them."""
@@ -170,9 +185,11 @@ class StageChain:
         columns = hashed(self.plans[-1].arrow_schema)
         return KeyPlacer({label: columns}, self.partitions, self.stage_of("close").number)
 
-    def contributed(self, stage: SparkStage, given: list[Contribution]) -> Iterator[pa.RecordBatch]:
-        """Packets of what the cells of a stage give, for the stage that combines them."""
-        return contributed(given, self.partitions, stage.number + 1)
+    def contributed(self, given: Mapping[int, Sequence[Contribution]]) -> Iterator[pa.RecordBatch]:
+        """Packets of what cells give, by head, for the stages that combine them."""
+        combining = {stage.head: stage.number for stage in self.stages if stage.kind == "combine"}
+        for head, its in given.items():
+            yield from contributed(its, self.partitions, combining[head])
 
 
 def hashed(schema: pa.Schema) -> list[int]:

@@ -70,7 +70,7 @@ class StateVersions:
         self.chain = self.chain_of(())
         self.manifest = StateManifest(0, {}, {}, {}, {}, ())
 
-    def chain_of(self, grids: Sequence[HeadGrids]) -> StageChain:
+    def chain_of(self, grids: Sequence[HeadGrids | None]) -> StageChain:
         """The program's stages under some grids."""
         return StageChain(self._text, tuple(grids), self._nulls, self._keys)
 
@@ -109,8 +109,9 @@ class StateVersions:
     def _take(self, manifest: StateManifest) -> None:
         """Go on from a version, under the grids that it has."""
         self.manifest = manifest
-        if manifest.placement["heads"] != [grid.to_json() for grid in self.chain.grids]:
-            self.chain = self.chain_of([HeadGrids.from_json(text) for text in manifest.placement["heads"]])
+        if manifest.placement["heads"] != _grids_said(self.chain):
+            heads = manifest.placement["heads"]
+            self.chain = self.chain_of([HeadGrids.from_json(text) if text else None for text in heads])
 
     def _identity(self, partitions: int) -> dict[str, Any]:
         said = identity_of(self._text, self._nulls, self._unread, self._keys)
@@ -152,7 +153,7 @@ class StateVersions:
         rows = _grown({name: 0 for name, _ in self._text.sources}, receipts)
         states = _states(receipts)
         placement: dict[str, Any] = {
-            "heads": [grid.to_json() for grid in chain.grids],
+            "heads": _grids_said(chain),
             "planned": rows,
             "rows": rows,
         }
@@ -292,4 +293,10 @@ def _fit(chain: StageChain, placement: Mapping[str, Any], states: Mapping[str, P
         for stage in chain.stages
         if stage.searches
     ]
-    return plan_fit(chain.plans, chain.grids, placement["planned"], placement["rows"], rows)
+    own = [(plan, grids) for plan, grids in zip(chain.plans, chain.grids, strict=True) if grids is not None]
+    return plan_fit(own, placement["planned"], placement["rows"], rows)
+
+
+def _grids_said(chain: StageChain) -> list[str | None]:
+    """Grids of heads, as a manifest has them."""
+    return [None if grids is None else grids.to_json() for grids in chain.grids]

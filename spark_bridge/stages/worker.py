@@ -156,7 +156,7 @@ class StageWorker:
             own = [batch.filter(pc.invert(pc.is_in(batch.column("read"), labels))) for batch in own]
         try:
             engine, source, nbytes = self._engine(partition, state)
-            given: list[Contribution] = []
+            given: dict[int, list[Contribution]] = {}
             change: pa.Table | None = None
             whole: dict[str, pa.Table] = {}
             if isinstance(engine, KeyEngine | StreamEngine):
@@ -168,7 +168,7 @@ class StageWorker:
                 given = engine.step(inputs, self.policy)
                 if self.chain.result(self.stage):
                     schema = self.chain.plans[self.stage.head].arrow_schema
-                    change = _one_table(given, schema)
+                    change = _one_table(given[self.stage.head], schema)
         except (DataError, EvaluationError) as error:
             yield from self._receipt(error_receipt(partition, error))
             return
@@ -200,7 +200,7 @@ class StageWorker:
         if isinstance(engine, KeyEngine | StreamEngine):
             yield from self.chain.placed(whole.items())
         elif change is None:
-            yield from self.chain.contributed(self.stage, given)
+            yield from self.chain.contributed(given)
         elif self.stage != self.chain.last:
             name = self.chain.plans[self.stage.head].name
             yield from self.chain.placed([(name, change)])
@@ -283,7 +283,8 @@ class StageWorker:
             return CloseEngine(plan.name, schema, schema.names[final.number])
         if self.stage.kind == "combine":
             return CombineEngine(self.chain.text, self.stage.head)
-        return SearchEngine(self.chain.text, self.stage.head, self.chain.schemas(self.stage.head))
+        heads = self.chain.searched(self.stage)
+        return SearchEngine(self.chain.text, heads, self.chain.schemas(self.stage.head))
 
     # -- files -----------------------------------------------------------------------
 

@@ -178,12 +178,12 @@ def test_what_a_cell_has_is_packets_of_bounded_size(monkeypatch: pytest.MonkeyPa
     rows = strings(3000)
     text = program_text("h(a, b) <- e(a, b).", {"e": rows})
     chain = StageChain(text, (given_grids(plan_of(text), {}, 1),))
-    engine = SearchEngine(text, 0, {"e": STRINGS})
+    engine = SearchEngine(text, [0], {"e": STRINGS})
     engine.step(cell_inputs(chain.placed([("e", with_weight(rows))])))
     found = list(engine.snapshot())
     assert len(found) > 3
     assert max(len(packet) for _, _, packet in found) <= 64 << 10
-    again = SearchEngine(text, 0, {"e": STRINGS})
+    again = SearchEngine(text, [0], {"e": STRINGS})
     writer = PacketWriter()
     batches = [
         batch

@@ -49,7 +49,7 @@ class Partition:
     def __init__(self, text: str) -> None:
         self.text = program_text(text, {"e": EDGE.empty_table()})
         self.n_rules = len(self.text.plans()[0].rules)
-        self.search = SearchEngine(self.text, 0, {"e": EDGE})
+        self.search = SearchEngine(self.text, [0], {"e": EDGE})
         self.combine = CombineEngine(self.text, 0)
 
     def step(self, changes: list[tuple[str, str, int]]) -> None:
@@ -61,7 +61,7 @@ class Partition:
             for placement in self.text.plans()[0].rules[rule].placements({})
         ]
         given = CellInput(ADDRESS)
-        for label, _, rows in self.search.step(cells):
+        for label, _, rows in self.search.step(cells)[0]:
             given.packets.setdefault(label, []).extend(map(pa.py_buffer, packed(rows)))
         self.combine.step([given])
 

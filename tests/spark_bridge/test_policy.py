@@ -48,7 +48,7 @@ class Followed:
         (plan,) = text.plans()
         shares = {"a": 2, "b": 2, "c": 2}
         self.chain = StageChain(text, (given_grids(plan, shares, 1),))
-        self.engine = SearchEngine(text, 0, self.chain.schemas(0))
+        self.engine = SearchEngine(text, [0], self.chain.schemas(0))
         self.workspace = Workspace()
         load_set(self.workspace, "e", edges(4000, 1))
         self.workspace.install(TRIANGLES)
@@ -57,7 +57,7 @@ class Followed:
     def step(self, changes: pa.Table, policy: Policy) -> None:
         inputs = cell_inputs(self.chain.placed([("e", changes)]))
         assert len(inputs) <= N_CELLS
-        given = [row for _, _, table in self.engine.step(inputs, policy) for row in rows_of(table)]
+        given = [row for _, _, table in self.engine.step(inputs, policy)[0] for row in rows_of(table)]
         with self.workspace.transaction() as transaction:
             transaction.apply("e", changes)
         assert len(given) == len(set(given))

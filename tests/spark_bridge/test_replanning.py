@@ -71,7 +71,7 @@ def test_what_is_known_decides() -> None:
 
 def fit(grids: HeadGrids, rows: dict[str, int], partitions: list[int]) -> PlanFit:
     planned = {name: int(number) for name, number in grids.rows.items()}
-    return plan_fit([plan_of(THREE)], [grids], planned, rows, [partitions])
+    return plan_fit([(plan_of(THREE), grids)], planned, rows, [partitions])
 
 
 def test_nothing_has_changed() -> None:

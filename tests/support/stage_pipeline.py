@@ -37,6 +37,7 @@ from spark_bridge.cells.search_engine import STRATEGIES, Policy
 from spark_bridge.cells.signed_tables import as_events, signed, with_weight
 from spark_bridge.placing.event_time import TimeSettings
 from spark_bridge.placing.grids import HeadGrids
+from spark_bridge.placing.head_plan import search_leaders
 from spark_bridge.placing.packets import CellAddress, PacketWriter
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.stages import worker as stage_worker
@@ -118,11 +119,16 @@ class StagePipeline:
         known = {plan.name: plan.arrow_schema.empty_table() for plan in plans}
         known |= _with_heads(text, relations, nulls) if times is None else relations
         known |= {recent.name: relations[recent.stream] for recent in self.text.recents}
-        grids = []
+        grids: list[HeadGrids | None] = []
+        leaders, shares = search_leaders(plans), random.random() < 0.7  # else as states of before have it
         for number, plan in enumerate(plans):
+            if shares and leaders[number] < number:
+                grids.append(None)
+                continue
             its = {name: known[name] for name in plan.reads}
-            grids.append(choose(self.text, number, its, partitions, random))
-            assert HeadGrids.from_json(grids[-1].to_json()) == grids[-1]
+            own = choose(self.text, number, its, partitions, random)
+            assert HeadGrids.from_json(own.to_json()) == own
+            grids.append(own)
         self.chain = StageChain(self.text, tuple(grids), nulls, keys or {})
         self.store = StateStore(path)
         self.rows: Counter[str] = Counter()
