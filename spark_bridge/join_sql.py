@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from lftj.database.sql_answers import arrow_type
 from lftj.sql.translation.translated import Translated
 from spark_bridge.front_ends.select_rules import select_rules
-from spark_bridge.join import When, check_when, chosen_partitions
+from spark_bridge.join import When, check_when, checked_rounds, chosen_partitions
 from spark_bridge.placing.placing import InputNulls, check_nulls
 from spark_bridge.placing.read_columns import by_place
 from spark_bridge.placing.schemas import spark_type
@@ -23,6 +23,7 @@ def join_sql(
     partitions: int | None = None,
     nulls: InputNulls = "keep",
     when: When = "always",
+    max_rounds: int | None = None,
 ) -> DataFrame:
     """The rows of a SELECT over the relations, as often as SQL has them; lazy.
 
@@ -32,14 +33,17 @@ def join_sql(
     :func:`~spark_bridge.join.join`; no row has to be made distinct first here.  With LIMIT, or where ORDER BY
     leaves it open, rows are in the order of all columns: the answer depends on the data alone.
 
-    Raises SqlError, UnsupportedSqlError for WITH RECURSIVE and what rules don't have, with the place, and
-    what ``join`` raises; ImportError without DuckDB, which comes with ``lftj[sql]``.
+    A recursion is found as :func:`~spark_bridge.join.join` finds one: by cells where a column stays, else by
+    rounds, which run when this is called; ``max_rounds`` as there.
+
+    Raises SqlError, UnsupportedSqlError for what rules don't have, with the place, and what ``join`` raises;
+    ImportError without DuckDB, which comes with ``lftj[sql]``.
     """
     check_nulls(nulls)
     check_when(when)
     of = select_rules(sql, relations)
     n_partitions = chosen_partitions(next(iter(relations.values())).sparkSession, partitions)
-    found = select_frame(of, relations, n_partitions, nulls, when)
+    found = select_frame(of, relations, n_partitions, nulls, when, checked_rounds(max_rounds))
     column, rows = by_place(found)
     if of.order or of.limit is not None or of.offset:
         rows = rows.orderBy(*_keys(of, column))

@@ -154,7 +154,8 @@ class MaintainedJoin:
         executors what shows the ``key`` of each of its relations has no equal rows.
 
         Raises SqlError, UnsupportedSqlError for what is not kept, on executors windows, LIMIT,
-        WITH RECURSIVE, aggregates without GROUP BY and rows that are equal, and what ``MaintainedJoin`` does.
+        recursions by rounds, aggregates without GROUP BY and rows that are equal, and what
+        ``MaintainedJoin`` does.
         """
         check_where(where)
         keys = _checked_keys(options.get("key") or {}, relations)

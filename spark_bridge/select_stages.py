@@ -4,6 +4,7 @@
     one atom, any other expression          the rule over its rows, in ``mapInArrow``: no shuffle
     several atoms, aggregates               a join by cells (:mod:`spark_bridge.join`); without a cycle, where
                                             asked for, Spark's own (:mod:`spark_bridge.acyclic`)
+    a recursion (WITH RECURSIVE)            by cells or rounds (:mod:`spark_bridge.recursion`)
     windows                                 the rows by ``PARTITION BY``, by Spark's shuffle; then the rule
     a row of aggregates over nothing        a left join with one row
 
@@ -32,6 +33,7 @@ from lftj.language.diagnostics import error_at
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Call, Comparison, Rule, Variable, Wildcard
+from lftj.sql.errors import unsupported
 from lftj.sql.translation.rules import Rule as SelectRule
 from lftj.sql.translation.translated import Translated
 from lftj.values.names import nearest_usable, usable_names
@@ -40,7 +42,7 @@ from spark_bridge.acyclic.own_head import own_heads
 from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
 from spark_bridge.cells.row_rules import RowRules
 from spark_bridge.front_ends.row_conditions import condition
-from spark_bridge.join import When, head_frame
+from spark_bridge.join import When, head_frame, head_frames
 from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
@@ -63,10 +65,15 @@ class Rows:
 
 
 def select_frame(
-    of: Translated, relations: Mapping[str, DataFrame], partitions: int, nulls: InputNulls, when: When
+    of: Translated,
+    relations: Mapping[str, DataFrame],
+    partitions: int,
+    nulls: InputNulls,
+    when: When,
+    max_rounds: int,
 ) -> DataFrame:
     """The rows of the SELECT's head.  Raises what ``join`` does."""
-    return _Stages(of, relations, partitions, nulls, when).head(of.head)
+    return _Stages(of, relations, partitions, nulls, when, max_rounds).head(of.head)
 
 
 class _Stages:
@@ -77,8 +84,11 @@ class _Stages:
         partitions: int,
         nulls: InputNulls,
         when: When,
+        max_rounds: int,
     ) -> None:
         self._partitions = partitions
+        self._max_rounds = max_rounds
+        self._recursive = of.recursive
         self._when = when
         self._session: SparkSession = next(iter(relations.values())).sparkSession
         self._rules: dict[str, list[SelectRule]] = {}
@@ -127,7 +137,9 @@ class _Stages:
         return self._rows_of(name).frame
 
     def _rows_of(self, name: str) -> Rows:
-        if name not in self._known:
+        if name not in self._known and name in self._recursive:
+            self._known[name] = Rows(self._recursion(name), False)
+        elif name not in self._known:
             rules = self._rules[name]
             parts = [self._part(rule) for rule in rules]
             frame = functools.reduce(DataFrame.unionAll, (part.frame for part in parts))
@@ -151,11 +163,7 @@ class _Stages:
             raise error_at(SqlError, self._sql, rule.place, str(error)) from error
 
     def _by_body(self, rule: SelectRule, terms: Sequence[tuple[str, str]], bag: bool, once: bool) -> Rows:
-        body = rule.body
-        if not any(
-            isinstance(one, Atom) and not one.negated for one in _parsed(rule.head, terms, body)[1].body
-        ):
-            body = f"{self._one}(n: _), {body}"
+        body = self._with_atom(rule, terms)
         text, parsed = _parsed(rule.head, terms, body)
         atoms = list(atoms_of(parsed.body))
         for atom in atoms:
@@ -179,6 +187,45 @@ class _Stages:
         if shown is None:
             shown = self._by_row(f"{'bag ' if bag else ''}{text}", rule.head, atom.relation, frame)
         return Rows(shown, bag or not once)
+
+    def _with_atom(self, rule: SelectRule, terms: Sequence[tuple[str, str]]) -> str:
+        """The body of a rule; one that reads nothing reads one row."""
+        _, parsed = _parsed(rule.head, terms, rule.body)
+        reads = any(isinstance(one, Atom) and not one.negated for one in parsed.body)
+        return rule.body if reads else ", ".join(filter(None, [f"{self._one}(n: _)", rule.body]))
+
+    def _recursion(self, name: str) -> DataFrame:
+        """The rows of a head that depends on itself: its rules, and those of heads that it depends on so."""
+        behind = {head: self._behind(head) for head in self._recursive}
+        component = [head for head in self._rules if head in behind[name] and name in behind.get(head, ())]
+        texts: list[str] = []
+        frames: dict[str, DataFrame] = {}
+        for rule in (rule for head in component for rule in self._rules[head]):
+            if rule.windows or rule.defaults or rule.bag:
+                raise unsupported(
+                    self._sql,
+                    rule.place,
+                    "a step of a recursion with groups, windows or equal rows in Spark",
+                    "take lftj.Database on collected rows",
+                )
+            text, parsed = _parsed(rule.head, rule.terms, self._with_atom(rule, rule.terms))
+            texts.append(text)
+            for atom in (atom for atom in atoms_of(parsed.body) if atom.relation not in component):
+                frames[atom.relation] = self._rows_of(atom.relation).frame
+        program, read, _ = read_program("\n".join(texts), name, frames, "keep")
+        self._check(program, name)
+        program = replace(program, max_rounds=self._max_rounds)
+        return head_frames(program, read, self._partitions, None, "keep")[name]
+
+    def _behind(self, name: str) -> set[str]:
+        """The heads that a head reads, and those that these read."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            more = {one for rule in self._rules.get(waiting.pop(), ()) for one in rule.reads} - found
+            found |= more
+            waiting += more
+        return found
 
     def _by_row(
         self, text: str, head: str, relation: str, frame: DataFrame, *, whole: bool = False

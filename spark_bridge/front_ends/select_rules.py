@@ -35,9 +35,7 @@ def select_rules(sql: str, relations: Mapping[str, DataFrame]) -> Translated:
     Raises SqlError, UnsupportedSqlError for what needs all rows again and again, and SourceError; ImportError
     without DuckDB.
     """
-    found = _translated(sql, relations, bags=True)
-    _refuse_recursion(found)
-    return found
+    return _translated(sql, relations, bags=True)
 
 
 def each_translated(
@@ -91,7 +89,6 @@ def kept_rules(
     Raises as :func:`select_rules` does, and UnsupportedSqlError for what is not kept.
     """
     found = _named(_translated(sql, relations, bags=False, keys=keys, head=head, taken=taken), relations)
-    _refuse_recursion(found)
     if found.order or found.limit is not None or found.offset:
         raise unsupported(sql, None, "ORDER BY or LIMIT in what is kept", "order what table() gives")
     for rule in found.rules:
@@ -184,18 +181,3 @@ def _schema(name: str, frame: DataFrame, bag: bool) -> Schema:
             arrow = pa.string()
         columns.append(Column(field.name, ColumnType(domains.of(arrow), arrow, field.nullable)))
     return Schema((*columns, copy_column(domains)) if bag else tuple(columns), bag=bag)
-
-
-def _refuse_recursion(found: Translated) -> None:
-    waiting = {rule.head for rule in found.rules}
-    last: dict[str, Rule] = {rule.head: rule for rule in found.rules}
-    for rule in found.rules:
-        if rule.reads & waiting:
-            raise unsupported(
-                found.sql,
-                rule.place,
-                "WITH RECURSIVE in Spark",
-                "its rows can't be found part by part; take lftj.Database on collected rows",
-            )
-        if last[rule.head] is rule:
-            waiting.discard(rule.head)

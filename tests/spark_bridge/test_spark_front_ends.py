@@ -170,12 +170,6 @@ def test_nulls_of_columns_that_are_read(frames: dict[str, DataFrame]) -> None:
         ("SELEKT 1", errors.SqlError, "SELEKT"),
         ("SELECT nane FROM person", errors.SqlError, "name"),
         ("SELECT name FROM persons", errors.SqlError, "person"),
-        (
-            "WITH RECURSIVE r AS (SELECT src FROM edge UNION"
-            " SELECT e.dst FROM r JOIN edge e ON e.src = r.src) SELECT * FROM r",
-            errors.UnsupportedSqlError,
-            "WITH RECURSIVE in Spark is not taken: its rows can't be found part by part",
-        ),
         ("SELECT random() FROM person", errors.UnsupportedSqlError, "random"),
     ],
 )
