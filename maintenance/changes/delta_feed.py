@@ -7,8 +7,8 @@ they become rows with ``weight``, +1 or -1, of the set of the table's rows
 Invariant: the set of rows at ``since`` and the changes give the set of rows at ``version``, and so do
 those of every version between.
 
-Cost: memory for the feed's rows; a scan of the table at ``version`` where rows were deleted, unless the
-caller says that no two rows are equal.
+Cost: memory for the feed's rows; a scan of the table at ``version`` where rows were deleted, and of the
+tables before and after an update whose feed lacks rows, unless the caller says that no two rows are equal.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def changes_from_delta(
         nulls: ``"drop"`` leaves out rows with a NULL in these columns; ``"keep"`` is for a relation that was
             loaded so.
         unique: The table never holds two rows that are equal in these columns.  Then it is not scanned for
-            other copies of deleted rows.
+            other copies of deleted rows, nor for those that the feed of an update lacks.
         table_id: Of an earlier `DeltaChanges`: refuse a table that was made anew since.
         storage_options: As deltalake takes them.
 
@@ -101,7 +101,7 @@ def changes_from_delta(
     newest = opened(table, until if isinstance(until, int) else None, storage_options)
     feed = _Feed(newest, since, columns, nulls)
     feed.check(until, table_id)
-    net = feed.read()
+    net = feed.read(unique)
     counts = None
     if not unique:
         deleted = net.deleted
@@ -148,11 +148,12 @@ class _Feed:
                 )
         self._versions.check(self._since, table_id)
 
-    def read(self) -> NetFeed:
-        """All rows of the feed."""
+    def read(self, is_unique: bool) -> NetFeed:
+        """All rows of the feed; of updates that lack some, the rows of before and after."""
         columns: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in self._schema]
         versions, weights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for batch in self._versions.changes(self._since, self._versions.version):
+        updates = {} if is_unique else self._versions.updates(self._since)
+        for batch in self._versions.whole_changes(self._since, updates):
             codes, batch = self._codes(batch)
             for parts, part in zip(columns, codes, strict=True):
                 parts.append(part)

@@ -10,7 +10,7 @@ Cost: memory for a batch of the reader's, some thousand rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -142,6 +142,19 @@ class DeltaVersions:
             for kind in images:
                 images[kind] += pc.sum(pc.equal(piece[KIND], kind)).as_py() or 0
         return set(images.values()) != {n_updated}
+
+    def whole_changes(self, since: int, updates: Mapping[int, int]) -> Iterator[pa.Table]:
+        """The feed of the versions after ``since``; of those whose feed lacks rows what they did.
+
+        ``updates``: of :meth:`updates`.  Raises SourceError where it can't be read.
+        """
+        for number, n_updated in sorted(updates.items()):
+            if self.lacks_rows(number, n_updated):
+                yield from self.changes(since, number - 1)
+                for piece in self.difference(number):
+                    yield piece.append_column(VERSION, pa.array([number] * piece.num_rows, pa.int64()))
+                since = number
+        yield from self.changes(since, self.version)
 
     def difference(self, version: int) -> Iterator[pa.Table]:
         """What a version did, as all rows of before that go and all rows that come: as `changes` has them."""

@@ -76,6 +76,23 @@ def test_one_of_two_equal_rows_may_go(tmp_path: Path) -> None:
     assert changes_from_delta(path, 0).table.to_pylist() == [{"src": 3, "dst": 4, "weight": -1}]
 
 
+def test_rows_that_the_feed_of_an_update_lacks_are_read(tmp_path: Path) -> None:
+    """What both images have is in no feed: one row of (1, 1) became two, which versions behind count on."""
+    path = made(tmp_path / "edges", [(1, 2)])
+    append(path, [(1, 1)])
+    DeltaTable(path).update({"dst": "1"}, predicate="src = 1")
+    assert rows_at(path) == [(1, 1), (1, 1)]
+    DeltaTable(path).delete("dst = 1")
+    append(path, [(1, 1), (5, 6)])
+    changes = changes_from_delta(path, 0)
+    assert _after({(1, 2)}, changes.table) == {(1, 1), (5, 6)}
+    there = {(1, 2)}
+    for version in range(1, 5):
+        at = changes.by_version.filter(pa.compute.equal(changes.by_version["txn"], version))
+        there = _after(there, at.drop_columns(["txn"]))
+        assert there == set(rows_at(path, version))
+
+
 def test_unique_rows_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "edges", [(1, 2), (3, 4)])
     DeltaTable(path).delete("src = 3")
