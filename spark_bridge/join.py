@@ -36,7 +36,7 @@ from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.known_sizes import counted_grids, small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
 from spark_bridge.placing.placing import InputNulls, Placer, check_nulls
-from spark_bridge.placing.read_columns import ReadColumns, read_program
+from spark_bridge.placing.read_columns import ReadColumns, checked_keys, read_program
 from spark_bridge.placing.recursive_rule import RecursiveRule
 from spark_bridge.placing.schemas import spark_schema
 from spark_bridge.placing.tagged_input import TaggedInput, TagReader, plan_of
@@ -63,6 +63,7 @@ def join(
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
     when: When = "always",
+    key: Mapping[str, Sequence[str]] | None = None,
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
     limit: int | None = None,
@@ -81,6 +82,8 @@ def join(
     ``when="cyclic"``: heads whose bodies have no cycle are joined and aggregated by Spark's own operators,
     where these give the same rows, which is quicker for joins by foreign keys; NULL that is refused and NaN
     are Spark's errors then, with our text.  Without it NoCycleWarning says so, once for each place of a call.
+    ``key``: by relation, columns in which no two of its rows agree: these operators then need not make its
+    rows distinct, which of a large relation is a shuffle.  Nobody looks whether that is so.
 
     ``where``: conditions of the head's columns, as ``DataFrame.where`` takes them; rows of relations that
     don't meet one, where it is about columns of one relation, are not sent, nor looked at for NULL.
@@ -100,7 +103,8 @@ def join(
     check_nulls(nulls)
     check_when(when)
     asked = checked_asked(where, columns, limit)
-    whole = Joining(rule, relations, head, partitions, shares, nulls, when, checked_rounds(max_rounds))
+    rounds, keys = checked_rounds(max_rounds), checked_keys(key or {}, relations)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when, rounds, frozenset(keys))
     rules = (one for plan in whole.read()[0].plans() for one in plan.rules)
     for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
@@ -132,7 +136,7 @@ def checked_rounds(max_rounds: int | None) -> int:
 
 @dataclass(frozen=True)
 class Joining:
-    """A program over relations, with the arguments of :func:`join`."""
+    """A program over relations, with the arguments of :func:`join`; ``keyed``: relations with a key."""
 
     rule: str
     relations: Mapping[str, DataFrame]
@@ -142,6 +146,7 @@ class Joining:
     nulls: InputNulls
     when: When
     max_rounds: int = MAX_ROUNDS
+    keyed: frozenset[str] = frozenset()
 
     def read(self) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
         """The program, and the relations as it reads them; raises as ``read_program`` does."""
@@ -176,7 +181,7 @@ class Joining:
         ``run_rounds``: else heads by rounds, and what reads them, are left out.
         """
         text, read, columns = self.read()
-        once = columns.each_once(self.relations) if self.when == "cyclic" else None
+        once = columns.each_once(self.relations, self.keyed) if self.when == "cyclic" else None
         options = (self.n_partitions, self.shares, self.nulls, once, most, run_rounds)
         return text, head_frames(text, read, *options)
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lftj.database.asking import in_sql
-from lftj.errors import SourceError, StateError, UnknownRelationError, UnsupportedSqlError
+from lftj.errors import SourceError, StateError, UnsupportedSqlError
 from lftj.sql.translation.translated import Translated
 from lftj.values.shown_text import ShownText
 from maintenance.event_time.stream_state import Late
@@ -29,7 +29,7 @@ from spark_bridge.places.state_place import OWN, StatePlace, checked_batch
 from spark_bridge.placing.event_time import Spans, TimeSettings
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls, check_nulls
-from spark_bridge.placing.read_columns import read_text
+from spark_bridge.placing.read_columns import checked_keys, read_text
 from spark_bridge.stages.batch_stats import BatchStats, DriverStats, state_metrics
 from spark_bridge.stages.streaming import check_next, observed, stream_source, to_folder
 from spark_bridge.state.delta_head import DeltaTarget
@@ -120,7 +120,7 @@ class MaintainedJoin:
         check_where(where)
         options = ExecutorOptions(partitions, shares, policy, replan, engine_bytes)
         check_nulls(nulls)
-        keys = _checked_keys(key or {}, relations)
+        keys = checked_keys(key or {}, relations)
         times = TimeSettings(time or {}, lateness, keep, ahead)
         if times != TimeSettings({}):
             times.refuse_others({name: frame.columns for name, frame in relations.items()}, keys)
@@ -158,7 +158,7 @@ class MaintainedJoin:
         ``MaintainedJoin`` does.
         """
         check_where(where)
-        keys = _checked_keys(options.get("key") or {}, relations)
+        keys = checked_keys(options.get("key") or {}, relations)
         found = _select_rules(sql, relations, keys, where)
         rules = [rule for of in found for rule in of.rules]
         read = {name: frame for name, frame in relations.items() if any(name in rule.reads for rule in rules)}
@@ -416,19 +416,3 @@ def _delta_targets(
     if len({os.fspath(path) for path in delta.values()}) < len(delta):
         raise SourceError(f"delta= gives two heads one path: {dict(delta)!r}")
     return {name: DeltaTarget(path, storage_options) for name, path in delta.items()}
-
-
-def _checked_keys(
-    key: Mapping[str, Sequence[str]], relations: Mapping[str, DataFrame]
-) -> dict[str, tuple[str, ...]]:
-    """Raises UnknownRelationError, and SourceError for columns that are not there, or none."""
-    for name, columns in key.items():
-        if name not in relations:
-            raise UnknownRelationError(f"key of {name!r}: relations are {', '.join(relations)}")
-        wrong = [column for column in columns if column not in relations[name].columns]
-        if wrong or not columns or isinstance(columns, str) or len(set(columns)) < len(columns):
-            raise SourceError(
-                f"key of {name!r} is {columns!r}; it is a list of different columns out of"
-                f" {', '.join(relations[name].columns)}"
-            )
-    return {name: tuple(columns) for name, columns in key.items()}

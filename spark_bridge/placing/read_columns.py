@@ -25,6 +25,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType, StringType, StructField
 
+from lftj.errors import SourceError, UnknownRelationError
 from lftj.language.parser import parse
 from lftj.language.strata import atoms_of
 from lftj.language.syntax import Atom, Rule, Wildcard
@@ -84,8 +85,10 @@ class ReadRelation:
         of, placed = by_place(frame)
         return placed.select(*self.columns(of))
 
-    def each_once(self, frame: DataFrame) -> DataFrame:
-        """A DataFrame of the relation, each row once."""
+    def each_once(self, frame: DataFrame, has_key: bool) -> DataFrame:
+        """A DataFrame of the relation, each row once; ``has_key``: no two of its rows are equal."""
+        if has_key and self.by_row:
+            return self.frame(frame)
         unread = self.unread if self.by_row else ()
         if all(_told_apart(field.dataType) for field in unread):
             # Texts of rows need not be made, where Spark tells the rows apart as these do.
@@ -151,9 +154,30 @@ class ReadColumns:
         """The relations, with what is not read replaced."""
         return {name: self.relations[name].frame(frame) for name, frame in relations.items()}
 
-    def each_once(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """The relations like :meth:`frames`, each row once."""
-        return {name: self.relations[name].each_once(frame) for name, frame in relations.items()}
+    def each_once(self, relations: Mapping[str, DataFrame], keys: Collection[str]) -> dict[str, DataFrame]:
+        """The relations like :meth:`frames`, each row once; ``keys``: those that have one."""
+        return {
+            name: self.relations[name].each_once(frame, name in keys) for name, frame in relations.items()
+        }
+
+
+def checked_keys(
+    key: Mapping[str, Sequence[str]], relations: Mapping[str, DataFrame]
+) -> dict[str, tuple[str, ...]]:
+    """By relation the columns in which no two of its rows agree.
+
+    Raises UnknownRelationError, and SourceError for columns that are not there, or none.
+    """
+    for name, columns in key.items():
+        if name not in relations:
+            raise UnknownRelationError(f"key of {name!r}: relations are {', '.join(relations)}")
+        wrong = [column for column in columns if column not in relations[name].columns]
+        if wrong or not columns or isinstance(columns, str) or len(set(columns)) < len(columns):
+            raise SourceError(
+                f"key of {name!r} is {columns!r}; it is a list of different columns out of"
+                f" {', '.join(relations[name].columns)}"
+            )
+    return {name: tuple(columns) for name, columns in key.items()}
 
 
 def read_program(

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lftj.errors import CartesianProductWarning, NoCycleWarning
+from lftj.errors import CartesianProductWarning, NoCycleWarning, SourceError, UnknownRelationError
 from spark_bridge import explain, join, join_sql
 from spark_bridge.join import When
 from support.followed_join import PLACES, placed
@@ -40,6 +40,25 @@ def test_oracle_rules_that_are_kept(spark: SparkSession, tmp_path: Path, where: 
     random = Random(3)
     options = placed(where, shares={}, partitions=1)
     refuse_other_batches(spark, draw_program(random), random, tmp_path / "state", **options)
+
+
+def test_relations_with_a_key_are_not_made_distinct(spark: SparkSession) -> None:
+    """Counted as Spark counts them, by keys that hold NULL elsewhere; of others equal rows are one."""
+    fact = spark.sql("SELECT id, id % 7 AS a, IF(id % 5 = 0, NULL, id % 3) AS v FROM range(60)")
+    dim = spark.sql("SELECT id AS a, id % 2 AS g FROM range(5) UNION ALL SELECT 1, 1")
+    frames, rule = {"fact": fact, "dim": dim}, "n[g] = count() <- fact(_, a, _), dim(a, g)."
+    keyed = {"key": {"fact": ["id"]}, "when": "cyclic", "nulls": "keep"}
+    found = join(rule, frames, **keyed)  # type: ignore[arg-type]
+    counted = fact.join(dim.distinct(), "a").groupBy("g").count()
+    assert sorted(map(tuple, found.collect())) == sorted(map(tuple, counted.collect()))
+    plan = found._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("Aggregate") == 2  # of the groups, and for distinct rows of dim
+    plain = join(rule, frames, when="cyclic", nulls="keep")
+    assert plain._jdf.queryExecution().optimizedPlan().toString().count("Aggregate") == 3
+    with pytest.raises(SourceError, match="key of 'fact' is"):
+        join(rule, frames, key={"fact": ["none"]})
+    with pytest.raises(UnknownRelationError, match="key of 'facts'"):
+        join(rule, frames, key={"facts": ["id"]})
 
 
 def test_explain_says_who_joins_and_why(spark: SparkSession) -> None:
