@@ -19,7 +19,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -88,7 +88,7 @@ class ReadRelation:
     def each_once(self, frame: DataFrame, has_key: bool) -> DataFrame:
         """A DataFrame of the relation, each row once; ``has_key``: no two of its rows are equal."""
         if has_key and self.by_row:
-            return self.frame(frame)
+            return replace(self, by_row=False).frame(frame)  # nothing has to tell its rows apart
         unread = self.unread if self.by_row else ()
         if all(_told_apart(field.dataType) for field in unread):
             # Texts of rows need not be made, where Spark tells the rows apart as these do.
