@@ -10,7 +10,7 @@ from indices.compiled import part
 from lftj.memory import view
 from lftj.storage.signed_rows import _net
 from maintenance.machine.computing import ASKS, FAILS, PASSES, run
-from maintenance.machine.records import ASKED, DONE, LEFT
+from maintenance.machine.records import ASKED, DONE, LEFT, relation_at, rows_at
 
 
 @part(makes_arrays=True)
@@ -64,6 +64,17 @@ def collect(program, found, weights, its):
             at += 1
     program.collected = at
     return DONE
+
+
+@part(makes_arrays=True)
+def gather(program, op):
+    """GATHER: collect a relation's change."""
+    relation = relation_at(op.relation)
+    n, room = relation.changed, relation.room
+    if n == 0:
+        return DONE
+    columns, weights = view(relation.rows, relation.arity * room), view(relation.weights, n)
+    return collect(program, columns.reshape((relation.arity, room)), weights, rows_at(op.rows))
 
 
 @part(makes_arrays=True)

@@ -28,6 +28,7 @@ from indices.wrapping import wraps_around
 from lftj.memory import address, view
 from lftj.values.byte_words import view8
 from lftj.values.dictionary import DictionaryDomain
+from lftj.values.domain import Domain
 from lftj.values.interner import N_CODES, N_FIELDS, InternTable, code_of, has_room
 from lftj.values.rows import RowDomain, integer_in, is_null_in, stretch_in
 from lftj.values.unscaled import (
@@ -204,6 +205,8 @@ class Dictionaries:
         """Where each stands."""
         self.answers: list[Answered] = []
         """To what Python computes."""
+        self.without_null: set[Domain] = set()
+        """Those that kept no NULL when the code was written that may give it."""
         self._kept: list[np.ndarray] = []
 
     def fetched(self, rows: RowDomain, column: int, values: DictionaryDomain | None = None) -> int:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from lftj.errors import EvaluationError, RangeError
-from lftj.values.domain import NULL_CODE
 from lftj.values.schema import Schema
 from lftj.values.unscaled import SCALE
 from maintenance.groups.accumulator import Accumulator
@@ -22,15 +19,24 @@ from maintenance.heads.intermediate import Intermediate
 from maintenance.heads.maintained_body import RangeBody
 from maintenance.heads.operator_head import OperatorSource
 from maintenance.heads.rule_body import RuleBody
-from maintenance.heads.rule_source import AggregateSource, BesideSource, SetSource, SideBySideSource
+from maintenance.heads.rule_source import BesideSource
 from maintenance.machine.ranges import refusal_of_ranges
 from maintenance.machine.row_code import Wanted, refusal_of_rows, texts_of_answers
 from maintenance.machine.scans import FUNCTIONS
+from maintenance.machine.sources import (
+    Aggregates,
+    alternatives_of,
+    bodies_of,
+    constant_row,
+    is_taken,
+    sharers_of,
+    terms_of,
+    wanted_of,
+)
 from maintenance.machine.staged_values import staging_of
 from maintenance.strategies.auto.auto_body import AutoBody
-from maintenance.strategies.delta.delta_body import DeltaBody
 from maintenance.strategies.range_sums import RangeSums
-from maintenance.strategies.strategy import BodySearch, Versions
+from maintenance.strategies.strategy import HeadSource, Versions
 
 
 def refusals(versions: Versions, heads: Mapping[str, MaintainedHead]) -> dict[str, str]:
@@ -75,42 +81,27 @@ def refusal_of_head(head: MaintainedHead, functions: Collection[str]) -> str | N
     (source, *others) = head.sources
     if not others and isinstance(source, BesideSource):
         return None  # it is as the head that has it side by side
-    if not others and isinstance(source, AggregateSource | SideBySideSource):
-        return _refusal_of_aggregates(source)
-    for source in head.sources:
-        if isinstance(source, OperatorSource):
-            return "an operator"
-        if isinstance(source, BagSource):
-            if source._head.copies is not None:
-                return "how many copies there are is computed"
-            if source._assignments._support is not None:
-                return "several alternatives"
-        elif type(source) is not SetSource:
-            return "an aggregate among several rules, a window, or evaluated whole"
-        if why := _refusal_of_bodies(source.bodies, projected(source)):
+    return next(filter(None, map(_refusal_of_source, head.sources)), None)
+
+
+def _refusal_of_source(source: HeadSource) -> str | None:
+    if isinstance(source, OperatorSource):
+        return "an operator"
+    if isinstance(source, BagSource) and source._head.copies is not None:
+        return "how many copies there are is computed"
+    if not is_taken(source):
+        return "a window, or evaluated whole"
+    if isinstance(source, Aggregates):
+        accumulators = source._groups._accumulators
+        for sharer, accumulator in zip(sharers_of(source), accumulators, strict=False):
+            if why := _refusal_of_aggregate(sharer, accumulator, source._intermediate):
+                return why
+    wanted, alternatives = wanted_of(source), alternatives_of(source)
+    if alternatives is not None:
+        if why := refusal_of_rows(alternatives.lowered, wanted, alternatives.names):
             return why
-    return None
-
-
-def projected(source: SetSource | BagSource) -> Sequence[Wanted]:
-    """What a head has of its bodies' rows."""
-    names = source._head.variables if isinstance(source, BagSource) else source._names
-    return [(name, None) for name in names]
-
-
-def sharers_of(source: AggregateSource | SideBySideSource) -> Sequence[Sharer]:
-    """The aggregates whose values a head has."""
-    return source._groups.sharers if isinstance(source, SideBySideSource) else (source._sharer,)
-
-
-def _refusal_of_aggregates(source: AggregateSource | SideBySideSource) -> str | None:
-    intermediate, sharers = source._intermediate, sharers_of(source)
-    for sharer, accumulator in zip(sharers, source._groups._accumulators, strict=False):
-        if why := _refusal_of_aggregate(sharer, accumulator, intermediate):
-            return why
-    if intermediate._support is not None:
-        return "several alternatives"
-    return _refusal_of_bodies(intermediate.bodies, read_by(source))
+        wanted = alternatives.wanted
+    return _refusal_of_bodies(bodies_of(source), wanted)
 
 
 def _refusal_of_aggregate(
@@ -137,55 +128,14 @@ def _refusal_of_aggregate(
     return None
 
 
-def read_by(source: AggregateSource | SideBySideSource) -> Sequence[Wanted]:
-    """What is read of the rows: those of the groups, and arguments."""
-    sharers = sharers_of(source)
-    groups: list[Wanted] = [(name, None) for name in sharers[0].groups]
-    return [*groups, *dict.fromkeys(one for sharer in sharers for one in arguments_of(sharer))]
-
-
-def arguments_of(sharer: Sharer) -> Sequence[Wanted]:
-    """The arguments of an aggregate: of one that adds up decimals their numbers."""
-    return [(name, sharer.scale) for name in sharer.arguments]
-
-
 def computed_in_python(head: MaintainedHead) -> list[str]:
     """What the machine has no code for on the rows of a head that it takes, as rules write it."""
     found = list[str]()
     for source in head.sources:
-        bodies: Sequence[RuleBody] = ()
-        if isinstance(source, AggregateSource | SideBySideSource):
-            bodies = source._intermediate.bodies
-        elif isinstance(source, SetSource | BagSource):
-            bodies = source.bodies
-        for body in bodies:
+        for body in bodies_of(source) if is_taken(source) else ():
             if constant_row(body) is None:
                 found += texts_of_answers(body.lowered)
     return list(dict.fromkeys(found))
-
-
-def terms_of(search: BodySearch) -> DeltaBody | None:
-    """What keeps a body by its delta rule, where that can be used."""
-    if isinstance(search, AutoBody):
-        return search.delta
-    return search if type(search) is DeltaBody else None
-
-
-def constant_row(body: RuleBody) -> Mapping[str, int] | None:
-    """The codes of the one row of a body without variables, by name, if it is one whose codes stay."""
-    if type(body) is not RuleBody or body.all_searches or body.lowered.empty or not body._unbound:
-        return None
-    try:
-        rows, signs = body._finished([], np.ones(1, np.int64))
-    except (EvaluationError, RangeError):  # which is told of when there is a row
-        return None
-    if len(signs) != 1:
-        return None
-    found = {name: int(codes[0]) for name, codes in rows.items()}
-    stay = [
-        code == NULL_CODE or body.lowered.types[name].domain.collector is None for name, code in found.items()
-    ]
-    return found if all(stay) else None
 
 
 def _refusal_of_bodies(bodies: Iterable[RuleBody], wanted: Sequence[Wanted]) -> str | None:

@@ -35,7 +35,7 @@ from maintenance.groups.grouped import _open_groups
 from maintenance.groups.joined_groups import _differences
 from maintenance.groups.whole_sums import CARRY_ROWS, MORE_WORDS, with_summands, words_of
 from maintenance.machine.accounting import add_up, forget, note_join
-from maintenance.machine.collecting import collect, collected, take
+from maintenance.machine.collecting import collect, collected, gather, take
 from maintenance.machine.dictionaries import decimals_at, encode
 from maintenance.machine.distinct import distinct_at, distinct_counts, forget_values, publish_values
 from maintenance.machine.floats import averages, float_sums, publish_float_sums, sums_at
@@ -47,6 +47,7 @@ from maintenance.machine.records import (
     CHECK,
     DONE,
     EXIST,
+    GATHER,
     GROUP,
     GUARD,
     HEAD,
@@ -63,6 +64,7 @@ from maintenance.machine.records import (
     block_at,
     check_at,
     exist_at,
+    gather_at,
     group_at,
     guard_at,
     join_at,
@@ -109,6 +111,8 @@ def commit(where):
             status = join(program, join_at(op))
         elif code == EXIST:
             status = exist(program, exist_at(op))
+        elif code == GATHER:
+            status = gather(program, gather_at(op))
         elif code == PROJECT:
             status = project(program, project_at(op))
         elif code == GROUP:
@@ -353,11 +357,12 @@ def project(program, op):
 @part(makes_arrays=True)
 def group(program, op):
     """GROUP: the values that come and go with what is collected; groups and sums are staged."""
-    head, beside = relation_at(op.head), view(op.beside, op.n_beside)
+    head, beside, touched = relation_at(op.head), view(op.beside, op.n_beside), np.int64(0)
     for where in beside:
-        head.touched |= relation_at(where).touched
+        touched |= relation_at(where).touched
     for where in beside:
-        relation_at(where).touched = head.touched
+        relation_at(where).touched = touched
+    head.touched |= touched
     if program.collected == 0:
         return DONE
     rows, weights = collected(program, op.columns)
@@ -397,7 +402,7 @@ def group(program, op):
     )
     if not op.keys_first:
         changed, signs = _net(changed, signs)
-    return take(head, changed, signs)
+    return take(relation_at(op.changes), changed, signs)
 
 
 @part(makes_arrays=True)

@@ -23,25 +23,17 @@ from lftj.rewriting.guard import Spans
 from lftj.search.regions.weighted import SEARCH_ALL, _search_all
 from lftj.storage.catalog import IndexKey, IndexUse, Side
 from lftj.storage.runs import MAX_RUNS
+from lftj.storage.support import SupportVersion
 from lftj.values.schema import Schema
-from maintenance.heads.counted_source import BagSource
 from maintenance.heads.head import MaintainedHead
 from maintenance.heads.rule_body import RuleBody
-from maintenance.heads.rule_source import AggregateSource, RuleSource, SetSource, SideBySideSource
+from maintenance.heads.rule_source import SideBySideSource
 from maintenance.heads.stratum import Strata
 from maintenance.machine import records
 from maintenance.machine.accounting import BodyAccount, Taken, taken_since
 from maintenance.machine.answers import MOST_ASKED
 from maintenance.machine.dictionaries import Dictionaries
-from maintenance.machine.eligible import (
-    arguments_of,
-    constant_row,
-    projected,
-    read_by,
-    refusals,
-    sharers_of,
-    terms_of,
-)
+from maintenance.machine.eligible import refusals
 from maintenance.machine.entry_form import EntryForm, EntryForms
 from maintenance.machine.guards import guards_of, limits_of, with_seen
 from maintenance.machine.interned_values import CodeLease
@@ -52,20 +44,33 @@ from maintenance.machine.records import (
     LEFT,
     Check,
     Exist,
+    Gather,
     Join,
     Net,
     Program,
     Project,
     Range,
     Relation,
-    Rows,
     Step,
 )
-from maintenance.machine.row_code import RowCode, Wanted
+from maintenance.machine.row_code import RowsWriter, Wanted
 from maintenance.machine.scans import Scans
+from maintenance.machine.sources import (
+    Aggregates,
+    Source,
+    alternatives_of,
+    arguments_of,
+    bodies_of,
+    constant_row,
+    is_taken,
+    sharers_of,
+    terms_of,
+    wanted_of,
+)
 from maintenance.machine.staged_values import Staging
 from maintenance.machine.structures import Groups, Layers, Sizes, Supports, aggregated_of
 from maintenance.machine.wide_rows import WideRows, change_of, key_stagings, stagings
+from maintenance.staged import StagedValue
 from maintenance.strategies.auto.auto_body import AutoBody
 from maintenance.strategies.range_sums import RangeSums, _Side
 from maintenance.strategies.strategy import Round, Versions
@@ -111,6 +116,7 @@ class MachineProgram:
         self.heads = {name: head for name, head in heads.items() if name not in self.refusals}
         self._keep: list[np.ndarray] = []
         self._dictionaries = Dictionaries()
+        self._rows = RowsWriter(self._kept, self._dictionaries)
         self._objects: list[object] = []
         self._read: list[tuple[str, Sequence[int]]] = []  # relations, and columns of theirs
         self._layers: dict[tuple[str, IndexKey], Layers] = {}
@@ -206,7 +212,7 @@ class MachineProgram:
 
     def _compile(self) -> None:
         self._guards = guards_of(self._strata, self._addresses)
-        joins = {name: self._joins_of(name, head) for name, head in self.heads.items()}
+        ops = {name: self._ops_of(name, head) for name, head in self.heads.items()}
         for name, head in self.heads.items():
             if head._checks_values:
                 self._layered(name, _whole_key(head))
@@ -215,8 +221,7 @@ class MachineProgram:
                 self._op(Net.fields(code=records.NET, relation=self._addresses[name]))
                 self._step(name)
         for name, head in self.heads.items():
-            self._ops += joins[name]
-            self._finish(name, head)
+            self._ops += ops[name]
             self._step(name)
             if head._checks_values:
                 index = address(self._layered(name, _whole_key(head)).words)
@@ -230,35 +235,72 @@ class MachineProgram:
                 self._op(Step.fields(code=records.STEP, index=address(layers.words)))
         self._ops += [side.address for (view, _), side in self._sides.items() if view == name]
 
-    def _joins_of(self, name: str, head: MaintainedHead) -> list[int]:
-        """The JOINs of a head; after it all indices that they read are there."""
-        found: list[int] = []
+    def _ops_of(self, name: str, head: MaintainedHead) -> list[int]:
+        """The ops that find a head's change; after it all indices that they read are there."""
+        where, first, behind = self._addresses[name], list[int](), list[int]()
         if head.is_beside:
-            return found
+            return []
         for source in head.sources:
-            assert isinstance(source, RuleSource)
-            if isinstance(source, AggregateSource | SideBySideSource):
-                bodies: Sequence[RuleBody] = source._intermediate.bodies
-                wanted = read_by(source)
-                name = sharers_of(source)[0].head.relation  # whose figures the general way writes
-            else:
-                assert isinstance(source, SetSource | BagSource)
-                bodies, wanted = source.bodies, projected(source)
-            for body in bodies:
-                if (row := constant_row(body)) is not None:
-                    found.append(self._exist(name, body, [row[one] for one, _ in wanted]))
-                    continue
-                (search,) = body.searches
-                if body.lowered.empty:
-                    continue
-                if isinstance(search, RangeSums):
-                    found += self._ranges(name, search, self._rows(body, wanted))
-                    continue
-                delta = terms_of(search)
-                assert delta is not None
-                for terms in delta.terms._groups:
-                    if terms._relation in self._addresses:
-                        found.append(self._join(name, terms, body, wanted))
+            assert is_taken(source)
+            if not isinstance(source, Aggregates):
+                own, rows = self._rows_of(name, source)
+                first, behind = first + own, behind + rows
+                continue
+            own, rows = self._rows_of(sharers_of(source)[0].head.relation, source)  # it has the figures
+            first += own + rows
+            if len(head.sources) == 1:
+                return [*first, self._group(where, where, source)]
+            arity = len(head.schema.columns)
+            changes = self._add_relation(arity, arity)
+            first.append(self._group(where, changes, source))
+            behind.append(self._gathered(changes, self._rows.as_found(range(arity))))
+        return first + behind + self._projected(where, head._support if head.counts_support else None)
+
+    def _rows_of(self, name: str, source: Source) -> tuple[list[int], list[int]]:
+        """The ops that collect a source's rows, and those before them, while nothing is collected.
+
+        ``name``: the head that has the figures.
+        """
+        bodies, wanted, alternatives = bodies_of(source), wanted_of(source), alternatives_of(source)
+        if alternatives is None:
+            return [], self._joins_of(name, bodies, wanted)
+        arity = len(alternatives.names)
+        changes = self._add_relation(arity, arity)
+        joins = self._joins_of(name, bodies, alternatives.wanted)
+        rows = self._rows.of(alternatives.lowered, alternatives.names, range(arity), wanted)
+        return joins + self._projected(changes, alternatives.support), [self._gathered(changes, rows)]
+
+    def _gathered(self, changes: int, rows: int) -> int:
+        return self._kept(Gather.fields(code=records.GATHER, relation=changes, rows=rows))
+
+    def _projected(self, where: int, support: StagedValue[SupportVersion] | None) -> list[int]:
+        """The PROJECT of the rows collected, and what counts them, if something does."""
+        if support is None:
+            return [self._kept(Project.fields(code=records.PROJECT, head=where))]
+        relation, layers = self._apart(support.kept.arity)
+        self._supports.append(Supports(support, layers))
+        project = Project.fields(code=records.PROJECT, head=where, supports=relation)
+        step = Step.fields(code=records.STEP, index=address(layers.words))
+        return [self._kept(project), self._kept(step)]
+
+    def _joins_of(self, name: str, bodies: Sequence[RuleBody], wanted: Sequence[Wanted]) -> list[int]:
+        """The ops that collect the rows of bodies."""
+        found: list[int] = []
+        for body in bodies:
+            if (row := constant_row(body)) is not None:
+                found.append(self._exist(name, body, [row[one] for one, _ in wanted]))
+                continue
+            (search,) = body.searches
+            if body.lowered.empty:
+                continue
+            if isinstance(search, RangeSums):
+                found += self._ranges(name, search, self._rows.of_body(body, wanted))
+                continue
+            delta = terms_of(search)
+            assert delta is not None
+            for terms in delta.terms._groups:
+                if terms._relation in self._addresses:
+                    found.append(self._join(name, terms, body, wanted))
         return found
 
     def _exist(self, name: str, body: RuleBody, row: Sequence[int]) -> int:
@@ -311,11 +353,11 @@ class MachineProgram:
                 "buffer": address(searches._buffer),
                 "n_buffer": len(searches._buffer),
                 "listed": len(searches.searches[0].places),
-                "rows": self._rows(body, wanted),
+                "rows": self._rows.of_body(body, wanted),
             }
         else:
             (only,) = searches.searches
-            fields |= {"sign": only.sign, "rows": self._rows(body, wanted, only.places)}
+            fields |= {"sign": only.sign, "rows": self._rows.of_body(body, wanted, only.places)}
         return self._kept(Join.fields(**fields))
 
     def _ranges(self, name: str, search: RangeSums, rows: int) -> list[int]:
@@ -362,49 +404,12 @@ class MachineProgram:
         self._more_layers.append(layers)
         return relation, layers
 
-    def _rows(self, body: RuleBody, wanted: Sequence[Wanted], places: Sequence[int] | None = None) -> int:
-        """What is made of a body's rows.  ``places``: of the search's columns in what is found, if not as
-        they are."""
-        as_found = body.lowered.finishes_in_search and all(scale is None for _, scale in wanted)
-        names = [name for name, _ in wanted] if as_found else body._emitted
-        columns = [body._places[0][body._emitted.index(name)] for name in names]
-        if places is not None:
-            columns = [places[column] for column in columns]
-        fields = {"places": self._kept(columns), "n_places": len(columns), "columns": len(wanted)}
-        if not as_found:
-            code = RowCode(body.lowered, body._emitted, self._dictionaries)
-            registers = [code.register_of(one) for one in wanted]
-            fields |= {
-                "registers": self._kept(code.registers.initial),
-                "n_registers": len(code.registers.initial),
-                "code": self._kept(code.registers.code),
-                "n_instructions": code.registers.n_instructions,
-                "wanted": self._kept(registers),
-            }
-        return self._kept(Rows.fields(**fields))
-
     def _use(self, use: IndexUse) -> tuple[int, int]:
         return address(self._layered(use.relation, use.key).words), int(use.side is not Side.OLD)
 
-    def _finish(self, name: str, head: MaintainedHead) -> None:
-        where = self._addresses[name]
-        (source, *_) = head.sources
-        if head.is_beside:
-            return
-        if isinstance(source, AggregateSource | SideBySideSource):
-            self._group(where, source)
-            return
-        supports = 0
-        if head.counts_support:
-            supports, layers = self._apart(head._support.kept.arity)
-            self._supports.append(Supports(head, layers))
-        self._op(Project.fields(code=records.PROJECT, head=where, supports=supports))
-        if supports:
-            self._op(Step.fields(code=records.STEP, index=address(self._supports[-1].layers.words)))
-
-    def _group(self, where: int, source: AggregateSource | SideBySideSource) -> None:
-        """The GROUP of a head, whose address this is."""
-        read, aggregates = read_by(source), []
+    def _group(self, where: int, changes: int, source: Aggregates) -> int:
+        """The GROUP of a head, whose address this is; and of the Relation whose change it writes."""
+        read, aggregates = wanted_of(source), []
         for sharer, accumulator in zip(sharers_of(source), source._groups._accumulators, strict=False):
             scan, at = source._intermediate.own_scan(sharer), 0
             if scan is not None:
@@ -419,9 +424,9 @@ class MachineProgram:
         if isinstance(source, SideBySideSource):
             shown = source._groups._places.tolist()
             beside = [self._addresses[sharer.head.relation] for sharer in sharers_of(source)]
-        made = Groups(source._groups, aggregates, shown, len(read), where, self.sizes.rows, beside)
+        made = Groups(source._groups, aggregates, shown, len(read), where, changes, self.sizes.rows, beside)
         self._groups.append(made)
-        self._ops.append(address(made.words))
+        return address(made.words)
 
     def _header(self) -> np.ndarray:
         indexes = [address(layers.words) for layers in self._every_layer]
@@ -452,7 +457,8 @@ class MachineProgram:
     def is_of(self, versions: Versions, strata: object) -> bool:
         """Whether it was made of these heads, kept as they are, and of relations with these schemas."""
         known = {name: id(one.schema) for name, one in versions.items()}
-        return strata is self._strata and self.phases_stay and self._schemas == known
+        as_written = not any(domain.keeps_null for domain in self._dictionaries.without_null)
+        return strata is self._strata and as_written and self.phases_stay and self._schemas == known
 
     @property
     def phases_stay(self) -> bool:
@@ -470,12 +476,7 @@ class MachineProgram:
             if len(index.runs) + 2 > MAX_RUNS:
                 return False
             layers.bind(index.memory, index)
-        for supports in self._supports:
-            supports.base = supports.head._support.kept
-            if len(supports.base.runs) + 2 > MAX_RUNS:
-                return False
-            supports.layers.bind(supports.base._memory, supports.base)
-        runs = [scan.bind() for scan in self._scans]
+        runs = [supports.bind() for supports in self._supports] + [scan.bind() for scan in self._scans]
         runs += [side.bind(versions[view]) for (view, _), side in self._sides.items()]
         if any(n + 2 > MAX_RUNS for n in runs):
             return False
@@ -522,7 +523,7 @@ class MachineProgram:
         for layers in self._every_layer:
             layers.memories = layers.version = None
         for supports in self._supports:
-            supports.base = None
+            supports.release()
 
     def new_log(self) -> None:
         """Go on in a new log; whoever reads the one before keeps it."""
@@ -567,7 +568,7 @@ class MachineProgram:
     def settle(self) -> None:
         """Let heads know what came since; any number of times, before the versions are replaced."""
         for supports in self._supports:
-            supports.head._support.kept = supports.folded()
+            supports.fold()
         for groups in self._groups:
             groups.fold()
         for scan in self._scans:

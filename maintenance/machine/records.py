@@ -15,6 +15,8 @@ A program is a list of ops, each a record that begins with its code.  They are r
     SIDE     a view's change               ->  its keys that change, and the rows with weights of a range join
     RANGE    the keys of one side          ->  rows of the ranges of the other one's; they are collected
     EXIST    whether relations have rows   ->  the one row of a body without variables; it is collected
+    GATHER   a change that stands in no    ->  the same rows, of one of several rules; they are collected
+             relation
 
 An index is *layered*: its published memory (:mod:`lftj.storage.version_memory`), and behind its runs two
 more, *many* and then *few*.  There are two memories of each, before a commit and after it: a commit writes
@@ -25,7 +27,7 @@ from __future__ import annotations
 
 from indices.records import Record, record_at
 
-NET, STEP, JOIN, PROJECT, GROUP, CHECK, GUARD, SIDE, RANGE, EXIST = range(10)
+NET, STEP, JOIN, PROJECT, GROUP, CHECK, GUARD, SIDE, RANGE, EXIST, GATHER = range(11)
 """Codes of ops."""
 
 DONE = 0
@@ -211,13 +213,20 @@ class Exist(Record):
 
 class Project(Record):
     code: int
-    head: int
+    head: int  # or a Relation that is gathered for it
     supports: int  # Relation, without the number of a copy where the head is a bag; 0: every row is a tuple
+
+
+class Gather(Record):
+    code: int
+    relation: int
+    rows: int  # Rows
 
 
 class Group(Record):
     code: int
     head: int
+    changes: int  # Relation whose change is written: the head's, or one that is gathered for it
     n_keys: int
     columns: int  # keys, and arguments of all aggregates
     stored: int  # the arrays of the table of groups
@@ -354,6 +363,7 @@ join_at = record_at(Join)
 rows_at = record_at(Rows)
 exist_at = record_at(Exist)
 project_at = record_at(Project)
+gather_at = record_at(Gather)
 group_at = record_at(Group)
 scan_at = record_at(Scan)
 value_at = record_at(Value)

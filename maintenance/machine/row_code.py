@@ -1,4 +1,4 @@
-"""Writes the code that JOINs and RANGEs run on each row (:mod:`maintenance.machine.computing`), of one body.
+"""Writes the code that JOINs, RANGEs and GATHERs run on each row (:mod:`maintenance.machine.computing`).
 
 Whole numbers are themselves, decimals numbers in units of their last digit, doubles and all others their
 codes; whole numbers beside doubles become doubles.  Where an expression may be NULL a second register says
@@ -12,7 +12,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,10 @@ from lftj.language.syntax import Comparison, Expression
 from lftj.planning.lowered import Lowered
 from lftj.values.kinds import kind, plain_type
 from lftj.values.schema import ColumnType
+from maintenance.heads.rule_body import RuleBody
 from maintenance.machine import computing
 from maintenance.machine.dictionaries import Dictionaries
+from maintenance.machine.records import Rows
 from maintenance.machine.row_expressions import Expressions, Target
 from maintenance.machine.row_registers import NotComputed, Registers
 
@@ -99,10 +101,12 @@ def _ends_of(type_: ColumnType) -> tuple[int, int] | None:
     return int(info.min), int(info.max)
 
 
-def refusal_of_rows(lowered: Lowered, wanted: Sequence[Wanted]) -> str | None:
-    """Why what a body does on its rows can't be done, if so."""
+def refusal_of_rows(
+    lowered: Lowered, wanted: Sequence[Wanted], names: Sequence[str] | None = None
+) -> str | None:
+    """Why what a body does on its rows can't be done, if so.  ``names``: theirs, if not the search's."""
     try:
-        code = RowCode(lowered, lowered.problem.emitted, Dictionaries())
+        code = RowCode(lowered, lowered.problem.emitted if names is None else names, Dictionaries())
         for one in wanted:
             code.register_of(one)
     except NotComputed as error:
@@ -115,3 +119,44 @@ def texts_of_answers(lowered: Lowered) -> list[str]:
     dictionaries = Dictionaries()
     RowCode(lowered, lowered.problem.emitted, dictionaries)
     return [one.text for one in dictionaries.answers]
+
+
+class RowsWriter:
+    """Writes what is made of rows that are found (:class:`~maintenance.machine.records.Rows`).
+
+    ``kept``: gives the address of items, which stay there.
+    """
+
+    def __init__(self, kept: Callable[[Sequence[int]], int], dictionaries: Dictionaries) -> None:
+        self._kept, self._dictionaries = kept, dictionaries
+
+    def of_body(self, body: RuleBody, wanted: Sequence[Wanted], places: Sequence[int] | None = None) -> int:
+        """Of a body's.  ``places``: of the search's columns in what is found, if not as they are."""
+        stands = body._places[0] if places is None else [places[column] for column in body._places[0]]
+        return self.of(body.lowered, body._emitted, stands, wanted)
+
+    def of(
+        self, lowered: Lowered, names: Sequence[str], stands: Sequence[int], wanted: Sequence[Wanted]
+    ) -> int:
+        """Of rows of these variables, each of which stands in one of the columns that are found."""
+        if lowered.finishes_in_search and all(scale is None for _, scale in wanted):
+            return self.as_found([stands[names.index(name)] for name, _ in wanted])
+        code = RowCode(lowered, names, self._dictionaries)
+        registers = [code.register_of(one) for one in wanted]
+        return self._kept(
+            Rows.fields(
+                places=self._kept(stands),
+                n_places=len(stands),
+                registers=self._kept(code.registers.initial),
+                n_registers=len(code.registers.initial),
+                code=self._kept(code.registers.code),
+                n_instructions=code.registers.n_instructions,
+                wanted=self._kept(registers),
+                columns=len(wanted),
+            )
+        )
+
+    def as_found(self, columns: Sequence[int]) -> int:
+        """These columns of what is found."""
+        places = self._kept(columns)
+        return self._kept(Rows.fields(places=places, n_places=len(columns), columns=len(columns)))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lftj.planning.lowered import Lowered
 from lftj.values.dictionary import DecimalDomain, DictionaryDomain
-from lftj.values.domain import NULL_CODE, viewless
+from lftj.values.domain import NULL_CODE, Domain, viewless
 from lftj.values.kinds import plain_type
 from lftj.values.schema import ColumnType
 from lftj.values.unscaled import SCALE
@@ -155,13 +155,23 @@ class Registers:
         if name not in self._codes:
             held = self._held.get(name)
             known = self._is_there(name) if held is None else held.known
-            null = None if known is None else self.instruct(computing.MOVE, self.register(NULL_CODE))
+            null = None if known is None else self._null(known, self.types[name].domain)
             with self.where(known):
                 code = self._read_off(name) if held is None else self._entered(name, held)
                 if null is not None:
                     self.instruct(computing.MOVE, code, out=null)
             self._codes[name] = code if null is None else null
         return self._codes[name]
+
+    def _null(self, known: int, domain: Domain) -> int:
+        """A register with the code of NULL.  Where the domain keeps none so far what is not known FAILS:
+        the general way lets it."""
+        if not domain.keeps_null:
+            self._dictionaries.without_null.add(domain)
+            one = self.register(1)
+            self.register(1)
+            self.check(computing.LIES_IN, known, one)
+        return self.instruct(computing.MOVE, self.register(NULL_CODE))
 
     def _is_there(self, name: str) -> int | None:
         """Whether a value that is read off a row is no NULL; None where none is."""

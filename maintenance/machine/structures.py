@@ -13,6 +13,7 @@ import numpy as np
 from indices.keys import KEY_MAX
 from lftj.memory import address
 from lftj.storage.catalog import IndexKey
+from lftj.storage.runs import MAX_RUNS
 from lftj.storage.signed_rows import Columns, net_rows
 from lftj.storage.support import SupportVersion
 from lftj.storage.version_memory import Index, Run
@@ -24,11 +25,11 @@ from maintenance.groups.grouped import GroupTable
 from maintenance.groups.shared_scans import Sharer
 from maintenance.groups.sums import GroupSums
 from maintenance.groups.whole_sums import WholeAverages, WholeSums
-from maintenance.heads.head import MaintainedHead
 from maintenance.machine.dictionaries import Dictionaries
 from maintenance.machine.distinct import Values
 from maintenance.machine.floats import SumsInPool
 from maintenance.machine.records import GROUP, Group, Layered, Value
+from maintenance.staged import StagedValue
 
 
 @dataclass(frozen=True)
@@ -161,16 +162,28 @@ def _grown(room: int, asked: int, most: int) -> int:
 
 
 class Supports:
-    """Of a head that counts them."""
+    """How often tuples are given, of a head or of what stands in none."""
 
-    def __init__(self, head: MaintainedHead, layers: Layers) -> None:
-        self.head, self.layers = head, layers
-        self.base: SupportVersion | None = None  # until it is bound
+    def __init__(self, value: StagedValue[SupportVersion], layers: Layers) -> None:
+        self.layers = layers
+        self._value = value
+        self._base: SupportVersion | None = None  # until it is bound
 
-    def folded(self) -> SupportVersion:
-        assert self.base is not None
+    def bind(self) -> int:
+        """Begin anew over what is kept; how many runs that has."""
+        self._base = self._value.kept
+        if len(self._base.runs) + 2 <= MAX_RUNS:
+            self.layers.bind(self._base._memory, self._base)
+        return len(self._base.runs)
+
+    def fold(self) -> None:
+        """Let what is kept have all that came since; any number of times."""
+        assert self._base is not None
         added = self.layers.added()
-        return self.base if added is None else self.base.added(*added)[0]
+        self._value.kept = self._base if added is None else self._base.added(*added)[0]
+
+    def release(self) -> None:
+        self._base = None
 
 
 @dataclass(frozen=True)
@@ -211,10 +224,11 @@ class Groups:
         shown: Sequence[int],
         columns: int,
         head: int,
+        changes: int,
         rows: int,
         beside: Sequence[int] = (),
     ) -> None:
-        """``shown``, ``columns``, ``beside``: see :class:`~maintenance.machine.records.Group`."""
+        """For the fields see :class:`~maintenance.machine.records.Group`."""
         self.groups = groups
         self.words = np.zeros(Group.LENGTH, np.int64)
         self.op = op = Group(self.words)
@@ -228,7 +242,7 @@ class Groups:
         made = zip(aggregates, groups._accumulators, strict=True)
         self._values = [self._value(*each, columns) for each in made]
         self._lists.append(np.array([address(value._words) for value in self._values]))
-        op.code, op.head, op.columns = GROUP, head, columns
+        op.code, op.head, op.changes, op.columns = GROUP, head, changes, columns
         op.shown, op.beside, op.aggregates = map(address, (*self._lists[:2], self._lists[-1]))
         op.n_shown, op.n_beside, op.n_aggregates = len(shown), len(beside), n
         op.keys_first = list(shown[: groups._n_keys]) == list(range(groups._n_keys))

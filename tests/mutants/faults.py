@@ -1660,6 +1660,27 @@ FAULTS = (
         MACHINE,
     ),
     Fault(
+        "a row that several alternatives give counts once for each of them by the machine",
+        "maintenance/machine/sources.py",
+        "    if its is None or its._support is None:\n",
+        "    if its is not None or its is None:\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "what a rule has by groups goes to a head of several rules before the machine counts supports",
+        "maintenance/machine/kernel.py",
+        "    return take(relation_at(op.changes), changed, signs)\n",
+        "    return take(head, changed, signs)\n",
+        MACHINE_KINDS,
+    ),
+    Fault(
+        "the machine computes NULL where the domain keeps none",
+        "maintenance/machine/row_registers.py",
+        "if not domain.keeps_null:",
+        "if False:",
+        MACHINE_KINDS,
+    ),
+    Fault(
         "a batch by the machine stages transactions in the order of relations",
         "maintenance/machine/stepper.py",
         'order = np.argsort(times, kind="stable")',
@@ -1993,7 +2014,7 @@ FAULTS = (
     Fault(
         "heads that stand in another one are in no figures",
         "maintenance/machine/kernel.py",
-        "        relation_at(where).touched = head.touched\n",
+        "        relation_at(where).touched = touched\n",
         "        relation_at(where).touched += 0\n",
         MACHINE_KINDS,
     ),

@@ -57,6 +57,26 @@ DISTINCT = (
     "x(a, count(distinct c), count(), sum(b), count(distinct b)) <- t(a, b, c).",
     "x[a] = count(distinct p) <- t(a, b, c), p = if(b > c, b). y[n] = count() <- x[_] = n.",
 )
+AMONG = (
+    'x(a, count(), sum(b)) <- r(a, b). x(a, n, v) <- s(a, _), !r(a, _), n = 1, v = cast(null, "int64").',
+    "x(a, count(), sum(c)) <- r(a, b), s(b, c). x(a, count(), v) <- r(a, b), !s(b, _), v = 0.",
+    "x(a, min(b), max(b)) <- r(a, b). x(b, min(a), max(c)) <- t(a, b, c). x(a, b, b) <- s(a, b).",
+    "x(avg(b), a, count(distinct b)) <- r(a, b). x(v, a, n) <- s(a, n), v = 0.5.",
+    "x(p, a, count(), sum(b)) <- r(a, b), p = 0. x(p, a, count(), sum(b)) <- s(a, b), p = 1. "
+    "n[a] = sum(y) <- x(_, a, _, y). z[a] = sum(y) <- x(_, a, y, _).",
+    "x(sum(b), count()) <- r(_, b). x(n, m) <- u[] = n, m = 1. u[] = count() <- s(_, _).",
+    "x[a] = sum(b) <- r(a, b). x[a] = v <- t(a, _, _), !r(a, _), v = 0.",
+)
+ALTERNATIVES = (
+    "x[a] = count() <- (r(a, b); s(a, b)).",
+    "x(a, count(), sum(b), max(b)) <- (r(a, b); s(b, a), b > 2; t(a, _, b)).",
+    "x[] = avg(c) <- r(a, b), (s(b, c); t(a, b, c)).",
+    "x(a, count(distinct b), sum(b)) <- t(a, b, c), (b > c; r(a, c)). n[c] = count() <- x(_, c, _).",
+    "x(a, sum(p)) <- (r(a, p); s(a, b), p = 2 * b). x(a, v) <- t(a, _, _), v = 0.",
+    "bag x(a, b) <- (r(a, b); s(b, a)). bag x(a, b) <- t(a, b, _).",
+    "bag x(b) <- (r(_, b); s(_, b)).",
+    "x[a] = sum(b) <- (r(a, b); s(a, b)). y[a] = min(b) <- (r(a, b); s(a, b)).",
+)
 BAGS = (
     "bag x(a) <- r(a, b).",
     "bag x(b, b) <- r(a, b), a > 2.",
@@ -89,7 +109,17 @@ LARGE = pytest.param(None, marks=pytest.mark.compiled)
 OF_BOTH_SIZES = [
     pytest.param(rules, sizes, marks=() if sizes or rules in SEVERAL else pytest.mark.compiled)
     for sizes in (None, Sizes(rows=200, few=3, many=9, spilled=2))
-    for rules in (*COMPUTED, *ORDERED, *SEVERAL, *DISTINCT, *BAGS, *WITHOUT_GROUPS, *CHECKED)
+    for rules in (
+        *COMPUTED,
+        *ORDERED,
+        *SEVERAL,
+        *DISTINCT,
+        *AMONG,
+        *ALTERNATIVES,
+        *BAGS,
+        *WITHOUT_GROUPS,
+        *CHECKED,
+    )
 ]
 """In which order groups of several aggregates come shows with large layers: a commit changes many."""
 
@@ -151,7 +181,7 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
 @pytest.mark.parametrize(("rules", "sizes"), OF_BOTH_SIZES)
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:
     both = both_of(rules, sizes=sizes)
-    head = "x" if rules in (*BAGS, *WITHOUT_GROUPS) else rules[0]
+    head = "x" if rules in (*BAGS, *ALTERNATIVES, *WITHOUT_GROUPS) else rules[0]
     assert "single changes go by the machine" in str(both[0].explain_maintenance(head))
     assert in_step(both, 1, 150, 7) > (130 if sizes is None else 60)
 
@@ -187,6 +217,26 @@ def test_figures_are_of_all_heads_that_one_has_side_by_side() -> None:
         assert made[0].rules.keys() == made[1].rules.keys() == {"x", "x#1", "x#2"}
         assert made[0].rules["x"].head_changes == made[1].rules["x"].head_changes
     assert made[0].fast == 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'x(a, v) <- r(a, v). x(a, v) <- s(a, _), !r(a, _), v = cast(null, "int64").',
+        "x(a, v) <- r(a, v). x(a, v) <- s(a, b), !r(a, _), v = if(b > 2, b).",
+    ],
+)
+def test_the_first_null_goes_the_general_way(rule: str) -> None:
+    """It is NULL for whoever reads the changes, and those behind it go by the machine again."""
+    both, fast = both_of(rule), []
+    for name, row in (
+        [("r", (0, 1))] * 2 + [("r", (2, 1))] * 3 + [("s", (number, 1)) for number in range(3, 8)]
+    ):
+        (one, by_machine), (other, _) = (outcome(ws, "insert", name, [row]) for ws in both)
+        assert one == other
+        fast.append(by_machine)
+    assert fast[4:6] == [1, 0] and fast[-1] == 1
+    assert one["x"] == [(7, None, 1)]
 
 
 @pytest.mark.kernel

@@ -96,6 +96,14 @@ RULES = (
     "some_kinds(count(distinct b), a, count()) <- t(a, b, _).",
     "shares[a] = sum(p) <- r(a, b), s(b, c), p = b * 0.1 - c / 3.",
     "scaled(a, avg(p), count()) <- t(a, b, c), p = (b - c) * 1.5, p > a.",
+    "outer(a, count(), max(b)) <- r(a, b). outer(a, count(), b) <- t(a, _, b), !r(a, _).",
+    "joined(a, count(), sum(c)) <- r(a, b), s(b, c). "
+    'joined(a, n, v) <- u(a), !r(a, _), n = 1, v = cast(null, "int64").',
+    "parts(min(b), a, max(b)) <- r(a, b). parts(max(a), b, min(a)) <- s(a, b). parts(a, b, c) <- t(a, b, c).",
+    "added(a, sum(b), count()) <- r(a, b). added(b, sum(c), count()) <- t(_, b, c).",
+    "any_of[a] = count() <- (r(a, b); s(a, b)).",
+    "any_sum(a, sum(b), count()) <- t(a, b, c), (b < c; r(a, c)). any_sum(a, sum(b), count()) <- s(a, b).",
+    "bag any_rows(a, b) <- (r(a, b); s(b, a)). bag any_rows(b, b) <- u(b).",
 )
 ABOVE = (
     "deg[a] = count() <- r(a, _). hist[d] = count() <- deg[_] = d.",
