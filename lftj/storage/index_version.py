@@ -17,6 +17,8 @@ Invariants (see :meth:`IndexVersion.check_invariants`)
    it is, whatever the run after it has, until the base with it is there.  Versions share that merge.
    Of a small base it waits for ``MERGED_LEAST`` tuples, but no longer than of an index that is shown rather
    than searched: for 1/``SHOWN_FRACTION`` of the limit.
+6. Where runs of an index that is shown have more than 1/``READ_FRACTION`` of the base's tuples, whoever reads
+   it makes a base of all, and versions that come after begin with that.
 
 Cost: a change of m tuples costs O(m log m) and, amortised, O(log n) per tuple
 for the merges of runs, and at most O(SEARCHED_FRACTION BASE_FRACTION) for the merge into the base, which is
@@ -47,7 +49,8 @@ from lftj.storage.version_memory import base_fields
 
 BASE_FRACTION = 8
 BASE_LEAST = 4096
-SHOWN_TIMES = 4
+SHOWN_TIMES = 16
+READ_FRACTION = 8
 MERGED_LEAST = 4096
 SEARCHED_FRACTION = 16  # among 2 to 128: keeps triangles and degrees fastest, in hundreds and thousands
 SHOWN_FRACTION = 4
@@ -130,6 +133,8 @@ class IndexVersion:
     def nbytes(self) -> int:
         """Memory of base, leaf offsets and runs, and of the base and the runs that are being made."""
         making = 0 if self._merge is None else self._merge.nbytes
+        if "whole" in self.__dict__ and self.runs:
+            making += self.whole.nbytes
         return self.base.nbytes + self._run_list.nbytes + making
 
     @cached_property
@@ -137,10 +142,23 @@ class IndexVersion:
         """The version as searches over base tries read it: its runs as a patch of the base."""
         if not self.runs:
             return SearchView(self.base, None)
+        if self._leaves_base:
+            return SearchView(self.whole, None)
         rows, weights = added_runs(self.memory)
         if not len(weights):
             return SearchView(self.base, None)
         return SearchView(self.base, Patch(self.base, rows, weights, list_root=False))
+
+    @property
+    def _leaves_base(self) -> bool:
+        """Whether who reads makes a base that versions to come begin with."""
+        n_later = sum([run.n_tuples for run in self.runs])
+        return not self.searched and READ_FRACTION * n_later > self.base.n_tuples
+
+    @cached_property
+    def whole(self) -> Trie:
+        """All tuples in a base."""
+        return merged(self.base, *added_runs(self.memory)) if self.runs else self.base
 
     def advance(self, columns: Columns, weights: np.ndarray, checked: bool = False) -> IndexVersion:
         """The version after a change: sorted distinct tuples, +1 (it was absent) or -1 (it was present).
@@ -152,6 +170,9 @@ class IndexVersion:
         rows = table_of(columns, len(weights))
         if debug.enabled and not checked:
             self._check_change(rows, weights)
+        whole = self.__dict__.get("whole", self.base)
+        if whole is not self.base:
+            return IndexVersion(whole, (), self.searched).advance(columns, weights, checked=True)
         merge, limits = self._merge, self._described
         run_list = self._run_list.with_run(rows, weights, limits.awaited)
         if sum([run.n_tuples for run in run_list.runs]) > limits.limit:
@@ -178,6 +199,8 @@ class IndexVersion:
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
+        if self._leaves_base:
+            return base_columns(self.whole)
         return base_columns(merged(self.base, *added_runs(self.memory)) if self.runs else self.base)
 
     def check_invariants(self) -> None:

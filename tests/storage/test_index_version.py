@@ -291,14 +291,15 @@ def test_no_change_of_one_tuple_pays_for_the_whole_merge() -> None:
 @pytest.mark.parametrize("searched", [True, False])
 @pytest.mark.parametrize("size", [1, 60, 700])
 def test_laws_a_merge_is_complete_before_the_runs_are_at_the_limit(size: int, searched: bool) -> None:
-    rows = np.arange(120_000)
+    n_gone = 12_000 if searched else 3_000 * index_version.SHOWN_TIMES
+    rows = np.arange(10 * n_gone)
     index = IndexVersion(Trie.from_sorted([rows // 64, rows // 8, rows]), (), searched)
     bases = {id(index.base): index.base}
     with mock.patch.object(index_version, "merged", side_effect=AssertionError):
-        for first in range(0, 24_000, size):
-            there = first % 12_000 * 10 + 10 * np.arange(size)  # every tenth tuple goes, then comes again
-            sign = -1 if first % 24_000 < 12_000 else 1
-            there = there[there < 120_000]
+        for first in range(0, 2 * n_gone, size):
+            there = first % n_gone * 10 + 10 * np.arange(size)  # every tenth tuple goes, then comes again
+            sign = -1 if first < n_gone else 1
+            there = there[there < 10 * n_gone]
             held = index.memory, np.array([there // 64, there // 8, there])
             present = np.empty(len(there), np.int64)
             index_version.present(*held, present)
@@ -334,7 +335,7 @@ LARGE = partial(pytest.param, marks=pytest.mark.compiled)
     ("n_rows", "searched", "awaited"),
     [
         (1_000, True, 1024),
-        (1_000, False, 4096),
+        (1_000, False, 16_384),
         LARGE(40_000, True, 1250),
         LARGE(400_000, True, 4096),
         LARGE(800_000, True, 6250),
@@ -380,3 +381,30 @@ def test_a_change_and_its_inverse_leave_no_run() -> None:
 def test_levels_of_an_index() -> None:
     assert levels_of((1,), (), range(3)) == (1, 0, 2)
     assert levels_of((2,), ((0, 1),), range(3)) == (2, 0)
+
+
+def test_who_reads_an_index_that_is_shown_leaves_a_base() -> None:
+    """Versions after it begin with that; those before stay as they are."""
+    columns = [np.arange(40), np.arange(40)]
+    for read in ("columns", "view"):
+        first = IndexVersion(Trie.from_sorted(columns), searched=False)
+        few = first.advance([np.array([40]), np.array([0])], np.array([1]))
+        many = few.advance([np.arange(41, 50), np.zeros(9, np.int64)], np.ones(9, np.int64))
+        for version in (few, many):
+            _ = version.columns() if read == "columns" else version.view
+        last = np.array([3]), np.array([3])
+        assert few.advance(last, np.array([-1])).base is first.base
+        following = many.advance(last, np.array([-1]))
+        assert following.base is many.whole and [run.n_tuples for run in following.runs] == [1]
+        assert following.base.n_tuples == 50 and following.n_tuples == 49
+        assert many.base is first.base and many.n_tuples == 50
+        assert many.nbytes > many.base.nbytes + many.whole.nbytes
+        for version in (few, many, following):
+            version.check_invariants()
+        assert following.columns()[0].tolist() == [*range(3), *range(4, 50)]
+
+
+def test_one_that_is_searched_is_read_beside_its_runs() -> None:
+    version = IndexVersion(Trie.from_sorted([np.arange(4)])).advance([np.arange(4, 9)], np.ones(5, np.int64))
+    assert version.columns()[0].tolist() == list(range(9)) and version.view.patch is not None
+    assert version.advance([np.array([9])], np.array([1])).base is version.base
