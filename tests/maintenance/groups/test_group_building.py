@@ -29,7 +29,7 @@ from lftj.values import semigroup
 from maintenance import Workspace
 from maintenance.groups.grouped import GroupedAggregate
 from maintenance.strategies.auto import auto_body
-from maintenance.strategies.delta import delta_body
+from maintenance.strategies.delta import whole_search
 from support.maintained_sums import Maintained
 
 KINDS = (
@@ -128,8 +128,8 @@ def pieces_counted() -> Iterator[list[int]]:
         add(groups, columns, weights, are_unscaled)
 
     with (
-        mock.patch.object(delta_body, "BATCH_ROWS", PIECE),
-        mock.patch.object(delta_body, "all_rows", side_effect=AssertionError("all rows are held")),
+        mock.patch.object(whole_search, "BATCH_ROWS", PIECE),
+        mock.patch.object(whole_search, "all_rows", side_effect=AssertionError("all rows are held")),
         mock.patch.object(GroupedAggregate, "add", counted),
     ):
         yield sizes
