@@ -49,7 +49,7 @@ demo: $(STAMPS)/bench
 test: kernels
 	NUMBA_DISABLE_JIT=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
 	$(CHECKED) $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)
-	$(PYTEST) --dist loadfile --no-loadscope-reorder -n $$(($(CORES) + 2)) -m "not kernel" --durations=20
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -n $$(($(CORES) + 1)) -m "not kernel" --durations=20
 
 cluster-test: $(STAMPS)/cluster
 	LFTJ_CLUSTER=1 $(PYTEST) -q --durations=5 tests/cluster

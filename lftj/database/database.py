@@ -7,13 +7,12 @@ query that runs keeps what it started with, and a failed load changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from lftj.database.ordering import OrderBy, wanted_rows
@@ -221,14 +220,16 @@ class Database:
         Raises RuleError, DataError or EvaluationError; OutOfMemoryError, where `stream` and
         `count` may still do.
         """
+        from lftj.database.record_batches import pieces, record_batch
+
         request = self.request(rule, head, threads, order, params, max_rounds, QUERY_BATCH_ROWS)
         schema = request.program.derived[request.target].shown
         ordering = wanted_rows(schema, order_by, limit)
         with _evaluating(request, progress) as evaluation:
             batches = [
-                _record_batch(schema, piece)
+                record_batch(schema, piece)
                 for columns in ordering(evaluation.batches())
-                for piece in _pieces(columns, QUERY_BATCH_ROWS)
+                for piece in pieces(columns, QUERY_BATCH_ROWS)
             ]
         return pa.Table.from_batches(batches, schema.arrow)
 
@@ -255,6 +256,8 @@ class Database:
         """
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
+        from lftj.database.record_batches import rebatched
+
         request = self.request(rule, head, threads, order, params, max_rounds, batch_rows)
         schema = request.program.derived[request.target].shown
         ordering = wanted_rows(schema, order_by, limit)
@@ -266,7 +269,7 @@ class Database:
                 _evaluating(request, progress) as evaluation,
                 closing(evaluation.batches()) as batches,
             ):
-                yield from _rebatched(schema, ordering(batches), batch_rows)
+                yield from rebatched(schema, ordering(batches), batch_rows)
 
         return each(run())
 
@@ -555,48 +558,3 @@ def _with_bar(request: Request, label: str, progress: bool | None) -> Iterator[E
 
     with bar(label, progress) as advance:
         yield Evaluation(replace(request, advance=advance))
-
-
-def _record_batch(schema: Schema, columns: Sequence[np.ndarray]) -> pa.RecordBatch:
-    """Code columns as values."""
-    arrays = [
-        column.type.domain.decode(codes, column.type.arrow)
-        for column, codes in zip(schema.columns, columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
-
-
-def _pieces(columns: Sequence[np.ndarray], most_rows: int) -> Iterator[Sequence[np.ndarray]]:
-    """The same rows in pieces: one Arrow array holds 2 GiB of text at most."""
-    for start in range(0, len(columns[0]), most_rows):
-        yield [column[start : start + most_rows] for column in columns]
-
-
-def _rebatched(
-    schema: Schema, batches: Iterable[list[np.ndarray]], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Batches of exactly ``batch_rows`` rows but for the last; one empty batch when there are no rows."""
-    waiting: list[list[np.ndarray]] = []
-    n_waiting = 0
-    yielded = False
-
-    def gathered() -> list[np.ndarray]:
-        if len(waiting) == 1:
-            return waiting[0]
-        return [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
-
-    for batch in batches:
-        start, n_rows = 0, len(batch[0])
-        while start < n_rows:
-            taken = min(batch_rows - n_waiting, n_rows - start)
-            waiting.append([column[start : start + taken] for column in batch])
-            n_waiting += taken
-            start += taken
-            if n_waiting == batch_rows:
-                yield _record_batch(schema, gathered())
-                yielded = True
-                waiting, n_waiting = [], 0
-    if waiting:
-        yield _record_batch(schema, gathered())
-    elif not yielded:
-        yield _record_batch(schema, [np.empty(0, dtype=np.int64) for _ in schema.columns])

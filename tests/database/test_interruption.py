@@ -62,7 +62,7 @@ def test_an_error_amid_a_batch_leaves_no_threads(
     def fail(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lftj.database.database._record_batch", fail)
+    monkeypatch.setattr("lftj.database.record_batches.record_batch", fail)
     monkeypatch.setattr("lftj.evaluation.evaluation.Distinct.add", fail)
     with pytest.raises(KeyboardInterrupt) as caught:
         next(dense.stream(rule, batch_rows=1000, threads=2))
