@@ -105,7 +105,7 @@ def join(
     asked = checked_asked(where, columns, limit)
     rounds, keys = checked_rounds(max_rounds), checked_keys(key or {}, relations)
     whole = Joining(rule, relations, head, partitions, shares, nulls, when, rounds, frozenset(keys))
-    rules = (one for plan in whole.read()[0].plans() for one in plan.rules)
+    rules = (one for plan in whole.read[0].plans() for one in plan.rules)
     for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     frame = whole.frame(asked)
@@ -148,6 +148,7 @@ class Joining:
     max_rounds: int = MAX_ROUNDS
     keyed: frozenset[str] = frozenset()
 
+    @functools.cached_property
     def read(self) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
         """The program, and the relations as it reads them; raises as ``read_program`` does."""
         text, frames, columns = read_program(self.rule, self.head, self.relations, self.nulls)
@@ -159,7 +160,7 @@ class Joining:
 
     def narrowed(self, asked: Asked) -> tuple[Joining, Narrowed]:
         """The joining of the program for what is asked.  Raises SourceError for a column that is none."""
-        text, _, _ = self.read()
+        text, _, _ = self.read
         plan = text.plans()[-1]
         schema = spark_schema(plan.arrow_schema)
         for name in asked.columns or ():
@@ -180,7 +181,7 @@ class Joining:
 
         ``run_rounds``: else heads by rounds, and what reads them, are left out.
         """
-        text, read, columns = self.read()
+        text, read, columns = self.read
         once = columns.each_once(self.relations, self.keyed) if self.when == "cyclic" else None
         options = (self.n_partitions, self.shares, self.nulls, once, most, run_rounds)
         return text, head_frames(text, read, *options)
@@ -188,7 +189,7 @@ class Joining:
     def frame(self, asked: Asked) -> DataFrame:
         """The rows that are asked for."""
         joining, found = self.narrowed(asked)
-        plan = joining.read()[0].plans()[-1]
+        plan = joining.read[0].plans()[-1]
         names = [column.name for column in plan.schema.columns]
         shown = names if asked.columns is None else list(asked.columns)
         projected = len(names) > len(shown)  # the rows of what is left may be equal
@@ -201,7 +202,7 @@ class Joining:
 
     def choices(self) -> dict[str, str]:
         """By head without a cycle, what is to be said of that."""
-        text, read, _ = self.read()
+        text, read, _ = self.read
         return cycle_choices(text, read, self.when == "cyclic")
 
 
