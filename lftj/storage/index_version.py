@@ -158,6 +158,12 @@ class IndexVersion:
     @cached_property
     def whole(self) -> Trie:
         """All tuples in a base."""
+        return self._merged()
+
+    def _merged(self) -> Trie:
+        """All tuples in a base: in the one that is made already, if one is."""
+        if "whole" in self.__dict__:
+            return self.whole
         return merged(self.base, *added_runs(self.memory)) if self.runs else self.base
 
     def advance(self, columns: Columns, weights: np.ndarray, checked: bool = False) -> IndexVersion:
@@ -186,9 +192,7 @@ class IndexVersion:
 
     def compacted(self) -> IndexVersion:
         """The same tuples in a base alone.  O(n), where there are runs."""
-        if not self.runs:
-            return self
-        return IndexVersion(merged(self.base, *added_runs(self.memory)), (), self.searched)
+        return IndexVersion(self._merged(), (), self.searched) if self.runs else self
 
     def _check_change(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """What :meth:`advance` takes on trust (:mod:`lftj.process.debug`)."""
@@ -199,9 +203,7 @@ class IndexVersion:
 
     def columns(self) -> list[np.ndarray]:
         """The present tuples, sorted."""
-        if self._leaves_base:
-            return base_columns(self.whole)
-        return base_columns(merged(self.base, *added_runs(self.memory)) if self.runs else self.base)
+        return base_columns(self.whole if self._leaves_base else self._merged())
 
     def check_invariants(self) -> None:
         """Raise AssertionError on the first broken invariant of the module header."""

@@ -34,7 +34,6 @@ class DeltaBody(BodySearch):
 
     def __init__(self, lowered: Lowered, choice: OrderChoice, catalog: Catalog) -> None:
         self.lowered = lowered
-        self.choice = choice
         self.whole = WholeSearch(lowered, choice)
         self.terms = plan_terms(self.whole.problem, catalog, self.variables, by_keys=True)
 

@@ -40,7 +40,6 @@ from indices.housekeeping import housekeeping
 from indices.sensitivity import SensitivityIndex
 from lftj.errors import RangeError
 from lftj.planning.lowered import Lowered
-from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import RegionPlan
 from lftj.search.regions.evaluation import OverBudget, Records, evaluate_whole
 from lftj.search.regions.pieces import PieceSearch
@@ -84,9 +83,8 @@ class Settled:
 class BodyTrace(BodySearch):
     """A body with its sensitivity records, which need no publishing: more than needed are sound."""
 
-    def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
+    def __init__(self, lowered: Lowered, plan: RegionPlan) -> None:
         self.lowered = lowered
-        self.choice = choice
         self.plan = plan
         self._built = Built.of(self._no_records())
         self._search: PieceSearch | None = None

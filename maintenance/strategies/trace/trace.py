@@ -50,8 +50,8 @@ class Traces:
         return counting(problem)
 
     def enumerating(self, lowered: Lowered, choice: OrderChoice) -> BodyTrace:
-        return BodyTrace(lowered, choice, compile_regions(lowered.problem, choice.order, self.gap))
+        return BodyTrace(lowered, compile_regions(lowered.problem, choice.order, self.gap))
 
     def stopping(self, lowered: Lowered, choice: OrderChoice, tail: int) -> WitnessedTrace:
         plan = compile_regions(lowered.problem, choice.order, WITNESS_GAP, tail)
-        return WitnessedTrace(lowered, choice, plan)
+        return WitnessedTrace(lowered, plan)

@@ -32,7 +32,6 @@ import pyarrow as pa
 from indices.compiled import kernel
 from indices.keys import KEY_MAX, KEY_MIN
 from lftj.planning.lowered import Lowered
-from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import RegionPlan, compile_regions
 from lftj.search.problem import JoinAtom, JoinProblem
 from lftj.search.regions.evaluation import RegionSearch, whole
@@ -57,8 +56,8 @@ NEARS = 4  # or at least through the node of the region's last key
 class WitnessedTrace(BodyTrace, BodyTest):
     """A body whose assignments are the bindings of its head variables that hold."""
 
-    def __init__(self, lowered: Lowered, choice: OrderChoice, plan: RegionPlan) -> None:
-        super().__init__(lowered, choice, plan)
+    def __init__(self, lowered: Lowered, plan: RegionPlan) -> None:
+        super().__init__(lowered, plan)
         self.tail = plan.tail
         self._built.witnesses = _as_index([np.empty(0, np.int64) for _ in plan.order])
         self._staged: IndexVersion | None = None

@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lftj.planning.lowered import Lowered
-from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import compile_regions
 from maintenance import Workspace
 from maintenance.stats import RuleStats
@@ -59,7 +58,7 @@ MORE = settings(
 
 def traced(case: Case, gap: int) -> BodyTrace:
     plan = compile_regions(case.problem, case.order, gap)
-    return BodyTrace(Lowered(case.problem, {}), OrderChoice(case.order, (), "given"), plan)
+    return BodyTrace(Lowered(case.problem, {}), plan)
 
 
 def regions_of(trace: BodyTrace, change: Round) -> Regions:

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from lftj.planning.lowered import Lowered
-from lftj.planning.planner import OrderChoice
 from lftj.search.machine.plan import compile_regions
 from maintenance import Workspace
 from maintenance.heads.strategies import STRATEGIES
@@ -53,7 +52,7 @@ def tailed_cases(draw: st.DrawFn) -> tuple[Case, int]:
 
 def witnessed(case: Case, tail: int, gap: int) -> WitnessedTrace:
     plan = compile_regions(case.problem, case.order, gap, tail)
-    return WitnessedTrace(Lowered(case.problem, {}), OrderChoice(case.order, (), "given"), plan)
+    return WitnessedTrace(Lowered(case.problem, {}), plan)
 
 
 def witnesses(trace: WitnessedTrace) -> list[Row]:
