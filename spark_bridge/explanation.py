@@ -68,7 +68,7 @@ def explain(
     joining, asked = whole.narrowed(checked_asked(where, columns, None))
     text, frames = joining.heads(run_rounds=False)
     plans, n_partitions = text.plans(), joining.n_partitions
-    choices = joining.choices()
+    choices = dict(joining.choices)
     for plan in (plan for plan in plans if plan.name not in frames):
         is_by_rounds = takes_rounds(plan, shares)
         choices[plan.name] = _rounds(text, plan, frames) if is_by_rounds else "planned behind the rounds"

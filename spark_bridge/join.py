@@ -12,9 +12,10 @@ import functools
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,9 +24,9 @@ from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, Ord
 from lftj.evaluation.request import MAX_ROUNDS
 from lftj.language.diagnostics import suggestion
 from lftj.language.several_aggregates import shown_name
-from spark_bridge.acyclic.equal_meaning import OnlyCells
+from spark_bridge.acyclic.equal_meaning import OnlyCells, counts
 from spark_bridge.acyclic.own_head import OwnHead, own_heads
-from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
+from spark_bridge.acyclic.own_operators import Source, own_frame, refuse_only_cells
 from spark_bridge.cells.cell_search import CellSearch
 from spark_bridge.cells.combining import Combining
 from spark_bridge.narrowing.fewer import at_most
@@ -47,6 +48,9 @@ MOST_PARTITIONS = 1_000_000
 
 When = Literal["always", "cyclic"]
 """Of which heads cells are searched: of all, or of those that have a cycle."""
+
+OwnFrame = Callable[[Mapping[str, DataFrame]], DataFrame]
+"""A head by Spark's own operators, over other heads."""
 
 BY_OWN = "no cycle: by Spark's own operators"
 OWN_IS_QUICKER = (
@@ -109,7 +113,7 @@ def join(
     for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
     frame = whole.frame(asked)
-    quicker = [name for name, choice in whole.choices().items() if choice == OWN_IS_QUICKER]
+    quicker = [name for name, choice in whole.choices.items() if choice == OWN_IS_QUICKER]
     if quicker:
         warnings.warn(f"{quicker[-1]!r} has {OWN_IS_QUICKER}\n  {rule.strip()}", NoCycleWarning, stacklevel=2)
     return frame
@@ -149,7 +153,7 @@ class Joining:
     keyed: frozenset[str] = frozenset()
 
     @functools.cached_property
-    def read(self) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+    def read(self) -> tuple[ProgramText, Mapping[str, DataFrame], ReadColumns]:
         """The program, and the relations as it reads them; raises as ``read_program`` does."""
         text, frames, columns = read_program(self.rule, self.head, self.relations, self.nulls)
         return replace(text, max_rounds=self.max_rounds), frames, columns
@@ -176,15 +180,34 @@ class Joining:
 
     def heads(
         self, most: int | None = None, *, run_rounds: bool = True
-    ) -> tuple[ProgramText, dict[str, DataFrame]]:
+    ) -> tuple[ProgramText, Mapping[str, DataFrame]]:
         """The program, its relations and heads; ``most``: of the result's rows that a task gives.
 
         ``run_rounds``: else heads by rounds, and what reads them, are left out.
         """
-        text, read, columns = self.read
-        once = columns.each_once(self.relations, self.keyed) if self.when == "cyclic" else None
-        options = (self.n_partitions, self.shares, self.nulls, once, most, run_rounds)
+        text, read, _ = self.read
+        own = {
+            name: functools.partial(self._own, head)
+            for name, head in own_heads(text).items()
+            if self.choices.get(name) == BY_OWN
+        }
+        options = (self.n_partitions, self.shares, self.nulls, own, most, run_rounds)
         return text, head_frames(text, read, *options)
+
+    def _own(self, head: OwnHead, heads: Mapping[str, DataFrame]) -> DataFrame:
+        """A head by Spark's own operators over the relations and heads."""
+        text, _, columns = self.read
+        bodies = [body for rule in head.rows.rules for body in rule.checked.bodies]
+        counted = {atom.relation for body in bodies for atom in body.atoms} if counts(head) else set()
+        sources = {}
+        for name, schema in _schemas(text, head).items():
+            if name in self.relations:
+                frame, of = self.relations[name], columns.relations[name]
+                once = of.each_once(frame) if name in counted - self.keyed else None
+                sources[name] = Source(frame, schema, of.schema, of.read, once)
+            else:
+                sources[name] = Source(heads[name], schema, spark_schema(schema), schema.names)
+        return own_frame(head, sources, self.nulls, bag=False)
 
     def frame(self, asked: Asked) -> DataFrame:
         """The rows that are asked for."""
@@ -200,10 +223,23 @@ class Joining:
         frame = frame.distinct() if projected else frame
         return frame if asked.most is None else frame.limit(asked.most)
 
+    @functools.cached_property
     def choices(self) -> dict[str, str]:
         """By head without a cycle, what is to be said of that."""
-        text, read, _ = self.read
-        return cycle_choices(text, read, self.when == "cyclic")
+        text, _, columns = self.read
+        types = {name: of.schema for name, of in columns.relations.items()}
+        types |= {plan.name: spark_schema(plan.arrow_schema) for plan in text.plans()}
+        found = {}
+        for name, head in own_heads(text).items():
+            if head.has_no_cycle:
+                try:
+                    refuse_only_cells(head, _schemas(text, head), types)
+                except OnlyCells as reason:
+                    found[name] = f"no cycle, and by cells: {reason}"
+                else:
+                    alone = OWN_IS_QUICKER if head.joins else "no cycle, and no join"
+                    found[name] = BY_OWN if self.when == "cyclic" else alone
+        return found
 
 
 def check_when(when: str) -> None:
@@ -218,19 +254,18 @@ def head_frames(
     partitions: int,
     shares: Mapping[str, int] | None,
     nulls: InputNulls,
-    once: Mapping[str, DataFrame] | None = None,
+    own: Mapping[str, OwnFrame] | None = None,
     most: int | None = None,
     run_rounds: bool = True,
-) -> dict[str, DataFrame]:
+) -> Mapping[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them.
 
-    ``once``: the relations with each row once, where heads without a cycle are to be Spark's.
+    ``own``: heads that Spark's own operators give over relations and heads.
     ``most``: of the result's rows that a task gives.  ``run_rounds``: else heads by rounds, and what reads
     them, are left out.
     """
-    frames = dict(relations)
-    choices = cycle_choices(text, relations, once is not None)
-    plans, own = text.plans(), own_heads(text)
+    frames = ChainMap[str, DataFrame]({}, cast("MutableMapping[str, DataFrame]", relations))
+    plans, own = text.plans(), own or {}
     for number, plan in enumerate(plans):
         wanted = most if plan is plans[-1] else None
         if not run_rounds and (takes_rounds(plan, shares) or any(name not in frames for name in plan.reads)):
@@ -238,13 +273,11 @@ def head_frames(
         if takes_rounds(plan, shares):
             evaluate = functools.partial(_step, partitions, nulls)
             frames[plan.name] = found_by_rounds(text, number, frames, partitions, evaluate)
-        elif choices.get(shown_name(plan.name)) != BY_OWN:
+        elif shown_name(plan.name) not in own:
             given = known_grids(text, number, relations, partitions, shares)
             frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls, wanted)
         elif plan.name in own:
-            head = own[plan.name]
-            schemas = _schemas(text, head)
-            frames[plan.name] = own_frame(head, schemas, frames, nulls, {**frames, **(once or {})})
+            frames[plan.name] = own[plan.name](frames)
     return frames
 
 
@@ -264,23 +297,6 @@ def _step(
     (plan,) = text.plans()
     given = counted_grids(rows, text.schemas(0), plan, partitions)
     return head_frame(text, 0, plan, frames, partitions, given, nulls)
-
-
-def cycle_choices(text: ProgramText, relations: Mapping[str, DataFrame], by_own: bool) -> dict[str, str]:
-    """By head without a cycle, what is to be said of that.  ``by_own``: Spark's own operators are wanted."""
-    types = {name: frame.schema for name, frame in relations.items()}
-    types |= {plan.name: spark_schema(plan.arrow_schema) for plan in text.plans()}
-    found = {}
-    for name, head in own_heads(text).items():
-        if head.has_no_cycle:
-            try:
-                refuse_only_cells(head, _schemas(text, head), types)
-            except OnlyCells as reason:
-                found[name] = f"no cycle, and by cells: {reason}"
-            else:
-                alone = OWN_IS_QUICKER if head.joins else "no cycle, and no join"
-                found[name] = BY_OWN if by_own else alone
-    return found
 
 
 def _schemas(text: ProgramText, head: OwnHead) -> dict[str, pa.Schema]:

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
@@ -39,9 +39,9 @@ from lftj.sql.translation.translated import Translated
 from lftj.values.names import nearest_usable, usable_names
 from spark_bridge.acyclic.equal_meaning import OnlyCells
 from spark_bridge.acyclic.own_head import own_heads
-from spark_bridge.acyclic.own_operators import own_frame, refuse_only_cells
+from spark_bridge.acyclic.own_operators import Source, own_frame, refuse_only_cells
 from spark_bridge.cells.row_rules import RowRules
-from spark_bridge.front_ends.row_conditions import condition
+from spark_bridge.front_ends.row_conditions import condition, quoted
 from spark_bridge.join import When, head_frame, head_frames
 from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.grids import HeadGrids
@@ -49,7 +49,7 @@ from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.known_sizes import small_grids, unsampled_grids
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.read_columns import by_place, read_program
-from spark_bridge.placing.schemas import arrow_schema, spark_schema
+from spark_bridge.placing.schemas import arrow_schema, column_type, spark_schema
 from spark_bridge.placing.worker_process import in_worker
 
 _EXTREMA = ("min", "max")
@@ -95,7 +95,7 @@ class _Stages:
         for rule in of.rules:
             self._rules.setdefault(rule.head, []).append(rule)
         self._one = nearest_usable("one", {*relations, *self._rules})
-        self._known: dict[str, Rows] = {self._one: Rows(self._session.range(1).toDF("n"), False)}
+        self._known: dict[str, Rows] = {}
         self._lengths: dict[str, list[set[int]]] = {}
         self._sql = of.sql
         for name in relations:
@@ -109,27 +109,26 @@ class _Stages:
         for atom in atoms:
             for named, term in zip(atom.names, atom.terms, strict=True):
                 read[named.name] = read.get(named.name, False) or not isinstance(term, Wildcard)
-        of, placed = by_place(frame)
-        columns: list[Column] = []
+        of, rows = by_place(frame)
+        columns: list[str] = []
+        kept: list[str] = []
         self._lengths[name] = []
-        without: list[Column] = []
         for field, written in zip(frame.schema, usable_names(frame.columns), strict=True):
             if written not in read:
                 continue
-            column = of[field.name] if read[written] else F.lit(True)
+            column = of[field.name] if read[written] else "true"
+            if read[written]:
+                column_type(name, written, field.dataType)
             may_be_null = read[written] and field.nullable
             if may_be_null and nulls == "refuse":
-                said = f"NullError: relation {name!r}, column {field.name!r}: NULL, and it holds none"
-                refused = F.raise_error(F.lit(said)).cast(field.dataType)
-                column = F.when(column.isNotNull(), column).otherwise(refused)
+                said = quoted(f"NullError: relation {name!r}, column {field.name!r}: NULL, and it holds none")
+                column = f"CASE WHEN {column} IS NOT NULL THEN {column} ELSE raise_error({said}) END"
             elif may_be_null and nulls == "drop":
-                without.append(column.isNotNull())
-            columns.append(column.alias(written))
+                kept.append(f"{column} IS NOT NULL")
+            columns.append(f"{column} AS `{written}`")
             length = char_length(field) if read[written] else None
             self._lengths[name].append({length} if length else set())
-        found = functools.reduce(DataFrame.filter, without, placed).select(*columns)
-        arrow_schema(name, found)
-        return found
+        return (rows.where(" AND ".join(kept)) if kept else rows).selectExpr(*columns)
 
     # -- heads ---------------------------------------------------------------------------------
 
@@ -137,9 +136,13 @@ class _Stages:
         return self._rows_of(name).frame
 
     def _rows_of(self, name: str) -> Rows:
-        if name not in self._known and name in self._recursive:
+        if name in self._known:
+            return self._known[name]
+        if name == self._one:
+            self._known[name] = Rows(self._session.range(1).toDF("n"), False)
+        elif name in self._recursive:
             self._known[name] = Rows(self._recursion(name), False)
-        elif name not in self._known:
+        else:
             rules = self._rules[name]
             parts = [self._part(rule) for rule in rules]
             frame = functools.reduce(DataFrame.unionAll, (part.frame for part in parts))
@@ -180,9 +183,8 @@ class _Stages:
             return Rows(self._joined(rule.head, terms, body, counts=bag, bag=bag), bag)
         (atom,) = atoms
         frame = self._known[atom.relation].frame
-        self._check(
-            ProgramText(text, rule.head, ((atom.relation, arrow_schema(atom.relation, frame)),)), rule.head
-        )
+        schema = arrow_schema(atom.relation, frame.schema)
+        self._check(ProgramText(text, rule.head, ((atom.relation, schema),)), rule.head)
         shown = _by_spark(parsed, atom, frame)
         if shown is None:
             shown = self._by_row(f"{'bag ' if bag else ''}{text}", rule.head, atom.relation, frame)
@@ -230,14 +232,14 @@ class _Stages:
     def _by_row(
         self, text: str, head: str, relation: str, frame: DataFrame, *, whole: bool = False
     ) -> DataFrame:
-        rules = RowRules(text, head, relation, arrow_schema(relation, frame), whole)
+        rules = RowRules(text, head, relation, arrow_schema(relation, frame.schema), whole)
         return frame.mapInArrow(in_worker(rules.rows), spark_schema(rules.result()))
 
     def _by_own(self, head: str, text: str, parsed: Rule) -> DataFrame | None:
         """A head without a cycle, its rows as often as there are assignments; None: it is one for cells."""
         frames = {atom.relation: self._known[atom.relation].frame for atom in atoms_of(parsed.body)}
         program = ProgramText(
-            text, head, tuple((name, arrow_schema(name, of)) for name, of in frames.items())
+            text, head, tuple((name, arrow_schema(name, of.schema)) for name, of in frames.items())
         )
         self._check(program, head)
         own = own_heads(program).get(head)
@@ -248,7 +250,11 @@ class _Stages:
             refuse_only_cells(own, dict(program.relations), given)
         except OnlyCells:
             return None
-        return own_frame(own, dict(program.relations), frames, "keep", None)
+        sources = {
+            name: Source(frames[name], schema, given[name], schema.names)
+            for name, schema in program.relations
+        }
+        return own_frame(own, sources, "keep", bag=True)
 
     def _joined(
         self, head: str, terms: Sequence[tuple[str, str]], body: str, *, counts: bool, bag: bool
@@ -328,7 +334,7 @@ class _Stages:
         of, placed = by_place(rows)
         types = {field.name: field.dataType for field in rows.schema}
         keys = (
-            of[name] + F.lit(0.0) if isinstance(types[name], FloatType | DoubleType) else of[name]
+            F.col(of[name]) + F.lit(0.0) if isinstance(types[name], FloatType | DoubleType) else of[name]
             for name in per
         )
         rows = placed.repartition(self._partitions if per else 1, *keys).toDF(*read)
@@ -343,9 +349,9 @@ class _Stages:
             return found
         of, placed = by_place(found)
         row = self._session.range(1).join(placed, on=F.lit(True), how="left")
-        return row.select(
+        return row.selectExpr(
             *(
-                of[name] if defaults[name] == "null" else F.coalesce(of[name], F.lit(int(defaults[name])))
+                of[name] if defaults[name] == "null" else f"coalesce({of[name]}, {int(defaults[name])})"
                 for name in found.columns
             )
         ).toDF(*found.columns)

@@ -190,13 +190,13 @@ class SparkState(Stream):
         from bench.spark.state_processor import PartitionProcessor
         from spark_bridge.cells.signed_tables import signed
         from spark_bridge.placing.packets import SPARK_SCHEMA
-        from spark_bridge.placing.schemas import arrow_schemas, spark_schema
+        from spark_bridge.placing.schemas import arrow_schema, spark_schema
         from spark_bridge.placing.tagged_input import TaggedInput
         from spark_bridge.placing.worker_process import in_worker
         from spark_bridge.stages.placing_changes import placing_changes
 
         chain = self._chain()
-        schema = arrow_schemas({"edge": self.edges()})[0][1]
+        schema = arrow_schema("edge", self.edges().schema)
         tagged = TaggedInput.of({"edge": self.changes()}, [("edge", signed(schema))])
         place = in_worker(placing_changes(chain, tagged.reader()))
         packets = tagged.frame.mapInArrow(place, SPARK_SCHEMA)
@@ -212,11 +212,11 @@ class SparkState(Stream):
         """The rule's one stage, with a grid by a sample of the graph, as a ``MaintainedJoin`` has it."""
         from spark_bridge.placing.head_plan import ProgramText
         from spark_bridge.placing.key_sample import sampled_grids
-        from spark_bridge.placing.schemas import arrow_schemas
+        from spark_bridge.placing.schemas import arrow_schema
         from spark_bridge.stages.stages import StageChain
 
         relations = {"edge": self.edges()}
-        text = ProgramText(self.query, None, arrow_schemas(relations))
+        text = ProgramText(self.query, None, (("edge", arrow_schema("edge", relations["edge"].schema)),))
         return StageChain(text, (sampled_grids(relations, text, 0, PARTITIONS),))
 
     def _one_for_each_task(self) -> list[int]:

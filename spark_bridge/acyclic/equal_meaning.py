@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType
 
 from lftj.language.body import Body
 from lftj.language.syntax import Aggregate, Atom, Comparison, Constant, Term, Variable
 from spark_bridge.acyclic.own_head import OwnHead
-from spark_bridge.front_ends.row_conditions import condition
+from spark_bridge.front_ends.row_conditions import condition, quoted
 
 _SUMMED_DIGITS = 28  # of a decimal: ten more are left for ten thousand million rows
 _LOW = (1 << 32) - 1
@@ -53,7 +51,7 @@ def _bound(body: Body, types: Types) -> dict[str, tuple[pa.DataType, DataType]]:
     for atom in (*body.atoms, *body.negations):
         for term, (arrow, type_) in zip(atom.terms, types[atom.relation], strict=True):
             if isinstance(term, Constant):
-                is_constant(F.lit(0), type_, term)
+                is_constant("", type_, term)
             elif isinstance(term, Variable):
                 came[term.name] += 1
                 if pa.types.is_nested(arrow):
@@ -64,7 +62,7 @@ def _bound(body: Body, types: Types) -> dict[str, tuple[pa.DataType, DataType]]:
                     raise OnlyCells(f"{term.name!r} is {first} and {arrow}")
                 if came[term.name] > 1 and pa.types.is_floating(arrow):
                     raise OnlyCells(f"{term.name!r}, by which is joined, is a float")
-    of = {name: (F.lit(0), type_) for name, (_, type_) in found.items()}
+    of = {name: ("", type_) for name, (_, type_) in found.items()}
     if any(condition(test, of) is None for test in body.comparisons):
         raise OnlyCells("Spark may compare otherwise")
     return found
@@ -76,10 +74,10 @@ def _refuse_aggregate(call: Aggregate, bound: Mapping[str, tuple[pa.DataType, Da
     if not all(isinstance(one, Variable) and one.name in bound for one in call.arguments):
         raise OnlyCells("what is aggregated is computed")
     _, aggregate = AGGREGATES[call.function]
-    aggregate(*((F.lit(0), bound[one.name][1]) for one in call.arguments if isinstance(one, Variable)))
+    aggregate(*(("", bound[one.name][1]) for one in call.arguments if isinstance(one, Variable)))
 
 
-def is_constant(column: Column, type_: DataType, constant: Constant) -> Column:
+def is_constant(column: str, type_: DataType, constant: Constant) -> str:
     """Whether a column is that.  Raises OnlyCells."""
     said = condition(Comparison("=", Variable("column"), constant), {"column": (column, type_)})
     if said is None:
@@ -95,42 +93,47 @@ def variables(atom: Atom) -> list[str]:
 
 # -- aggregates --------------------------------------------------------------------
 
-_Argument = tuple[Column, DataType]
+_Argument = tuple[str, DataType]
 
 
-def _count(*of: _Argument) -> Column:
-    return F.count(of[0][0] if of else F.lit(1))
+def _count(*of: _Argument) -> str:
+    return f"count({of[0][0] if of else 1})"
 
 
-def _sum(of: _Argument) -> Column:
+def _sum(of: _Argument) -> str:
     column, type_ = of
     if isinstance(type_, ByteType | ShortType | IntegerType):
-        return F.sum(column)
+        return f"sum({column})"
     if isinstance(type_, DecimalType) and type_.precision <= _SUMMED_DIGITS:
-        return F.sum(column.cast(DecimalType(38, type_.scale)))
+        return f"sum(CAST({column} AS DECIMAL(38, {type_.scale})))"
     if not isinstance(type_, LongType):
         raise OnlyCells(f"{type_.simpleString()} is added")
     # In two halves, each of which has room for thousands of millions of rows.
-    low = F.sum(column.bitwiseAND(F.lit(_LOW)))
-    high = F.sum(F.shiftright(column, 32)) + F.shiftright(low, 32)
-    total = F.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(F.lit(_LOW)))
-    refused = F.raise_error(F.lit("RangeError: a sum is outside the range of int64")).cast("bigint")
-    fits = high.isNull() | high.between(-(1 << 31), (1 << 31) - 1)
-    return F.when(fits, total).otherwise(refused)
+    low = f"sum({column} & {_LOW})"
+    high = f"(sum(shiftright({column}, 32)) + shiftright({low}, 32))"
+    total = f"shiftleft({high}, 32) | ({low} & {_LOW})"
+    refused = f"CAST(raise_error({quoted('RangeError: a sum is outside the range of int64')}) AS BIGINT)"
+    fits = f"{high} IS NULL OR {high} BETWEEN {-(1 << 31)} AND {(1 << 31) - 1}"
+    return f"CASE WHEN {fits} THEN {total} ELSE {refused} END"
 
 
-def _min(of: _Argument) -> Column:
-    return F.min(of[0])
+def _min(of: _Argument) -> str:
+    return f"min({of[0]})"
 
 
-def _max(of: _Argument) -> Column:
-    return F.max(of[0])
+def _max(of: _Argument) -> str:
+    return f"max({of[0]})"
 
 
-AGGREGATES: Mapping[str, tuple[bool, Callable[..., Column]]] = {
+AGGREGATES: Mapping[str, tuple[bool, Callable[..., str]]] = {
     "count": (True, _count),
     "sum": (True, _sum),
     "min": (False, _min),
     "max": (False, _max),
 }
-"""Whether it matters how often an assignment is there, and what Spark has for the function."""
+"""Whether it matters how often an assignment is there, and what Spark's SQL has for the function."""
+
+
+def counts(head: OwnHead) -> bool:
+    """Whether it matters to a head how often an assignment is there."""
+    return any(AGGREGATES[call.function][0] for call in head.aggregates)

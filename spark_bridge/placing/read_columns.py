@@ -18,12 +18,21 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType, StringType, StructField
+from pyspark.sql.types import (
+    AtomicType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from lftj.errors import SourceError, UnknownRelationError
 from lftj.language.parser import parse
@@ -35,7 +44,7 @@ from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import (
     BINARY,
-    arrow_schemas,
+    arrow_schema,
     column_names,
     plain,
     with_required,
@@ -78,21 +87,29 @@ class ReadRelation:
                 text = None
         return [column.alias(field.name) for column, field in zip(columns, self.fields, strict=True)]
 
+    @property
+    def schema(self) -> StructType:
+        """Of :meth:`frame`."""
+        types = iter([(StringType(), True)] if self.by_row else [])
+        fields = []
+        for field in self.fields:
+            if field.name not in self.read:
+                type_, nullable = next(types, (BooleanType(), False))
+                field = StructField(field.name, type_, nullable)
+            fields.append(field)
+        return StructType(fields)
+
     def frame(self, frame: DataFrame) -> DataFrame:
         """A DataFrame of the relation."""
         if not self.unread:
             return frame
         of, placed = by_place(frame)
-        return placed.select(*self.columns(of))
+        return placed.select(*self.columns({name: F.col(column) for name, column in of.items()}))
 
-    def each_once(self, frame: DataFrame, has_key: bool) -> DataFrame:
-        """A DataFrame of the relation, each row once; ``has_key``: no two of its rows are equal."""
-        if has_key and self.by_row:
-            return replace(self, by_row=False).frame(frame)  # nothing has to tell its rows apart
-        unread = self.unread if self.by_row else ()
-        if all(_told_apart(field.dataType) for field in unread):
-            # Texts of rows need not be made, where Spark tells the rows apart as these do.
-            return self.frame(frame.distinct() if self.by_row else self.frame(frame).distinct())
+    def each_once(self, frame: DataFrame) -> DataFrame:
+        """A DataFrame of the relation whose rows are told apart, each once; nothing else is replaced."""
+        if all(_told_apart(field.dataType) for field in self.unread):
+            return frame.distinct()  # Spark tells the rows apart as their texts do
         return self.frame(frame).distinct()
 
 
@@ -150,15 +167,28 @@ class ReadColumns:
             if name in names and relation.unread
         }
 
-    def frames(self, relations: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    def frames(self, relations: Mapping[str, DataFrame]) -> ReadFrames:
         """The relations, with what is not read replaced."""
-        return {name: self.relations[name].frame(frame) for name, frame in relations.items()}
+        return ReadFrames(self, relations)
 
-    def each_once(self, relations: Mapping[str, DataFrame], keys: Collection[str]) -> dict[str, DataFrame]:
-        """The relations like :meth:`frames`, each row once; ``keys``: those that have one."""
-        return {
-            name: self.relations[name].each_once(frame, name in keys) for name, frame in relations.items()
-        }
+
+class ReadFrames(Mapping[str, DataFrame]):
+    """Relations as a program reads them, each made when it is asked for."""
+
+    def __init__(self, columns: ReadColumns, relations: Mapping[str, DataFrame]) -> None:
+        self._columns, self._relations = columns, relations
+        self._made: dict[str, DataFrame] = {}
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._made:
+            self._made[name] = self._columns.relations[name].frame(self._relations[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._relations)
+
+    def __len__(self) -> int:
+        return len(self._relations)
 
 
 def checked_keys(
@@ -182,7 +212,7 @@ def checked_keys(
 
 def read_program(
     rule: str, head: str | None, relations: Mapping[str, DataFrame], nulls: InputNulls
-) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+) -> tuple[ProgramText, Mapping[str, DataFrame], ReadColumns]:
     """A program that cells evaluate, and the relations as it reads them.
 
     Raises as :func:`read_text`, RuleError for what cells can't, and TypeClashError.
@@ -201,7 +231,7 @@ def read_text(
     by_row: bool = False,
     keys: Mapping[str, Collection[str]] | None = None,
     times: TimeSettings | None = None,
-) -> tuple[ProgramText, dict[str, DataFrame], ReadColumns]:
+) -> tuple[ProgramText, Mapping[str, DataFrame], ReadColumns]:
     """A program, and the relations as it reads them.
 
     ``nulls``: with "keep" the columns that are read may hold NULL where Spark says so, else none does.
@@ -213,7 +243,7 @@ def read_text(
     read = {**(keys or {}), **{name: (column,) for name, column in moments.items()}}
     columns = ReadColumns.of(rule, relations, by_row=by_row, keys=read)
     frames = columns.frames(relations)
-    schemas = arrow_schemas(frames)
+    schemas = tuple((name, arrow_schema(name, of.schema)) for name, of in columns.relations.items())
     if nulls != "keep":
         schemas = tuple((name, without_null(schema)) for name, schema in schemas)
     schemas = tuple(
@@ -225,14 +255,13 @@ def read_text(
     return text, frames, columns
 
 
-def by_place(frame: DataFrame) -> tuple[dict[str, Column], DataFrame]:
-    """The columns by name, over a DataFrame that calls them by their places.
+def by_place(frame: DataFrame) -> tuple[dict[str, str], DataFrame]:
+    """What columns are called by name, in a DataFrame that calls them by their places.
 
     Spark takes names that differ in case only for one, and reads points in them.
     """
-    places = [f"c{place}" for place in range(len(frame.columns))]
-    columns = {name: F.expr(place) for name, place in zip(frame.columns, places, strict=True)}
-    return columns, frame.toDF(*places)
+    columns = {name: f"c{place}" for place, name in enumerate(frame.columns)}
+    return columns, frame.toDF(*columns.values())
 
 
 def _read(atom: Atom, names: Sequence[str]) -> list[str]:

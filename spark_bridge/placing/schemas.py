@@ -12,7 +12,15 @@ import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_type
-from pyspark.sql.types import CharType, DataType, StringType, StructType, VarcharType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    StringType,
+    StructType,
+    TimestampType,
+    VarcharType,
+)
 
 from lftj.errors import SourceError, UnsupportedTypeError
 from lftj.values.domains import Domains
@@ -51,24 +59,14 @@ def names_of(name: str, frame: DataFrame) -> list[str]:
     return names
 
 
-def arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
-    """The schema of a DataFrame that is to be relation ``name``.
-
-    Raises UnsupportedTypeError for a column that can't be joined on, and as :func:`column_names` does.
-    """
-    names_of(name, frame)
+def arrow_schema(name: str, schema: StructType) -> pa.Schema:
+    """Of Spark's schema of a relation; raises UnsupportedTypeError for a column that can't be joined on."""
     return pa.schema(
         [
             pa.field(field.name, column_type(name, field.name, field.dataType), nullable=field.nullable)
-            for field in frame.schema
+            for field in schema
         ]
     )
-
-
-def arrow_schemas(relations: Mapping[str, DataFrame]) -> tuple[tuple[str, pa.Schema], ...]:
-    """The schemas of all relations, by name; raises as :func:`arrow_schema` does."""
-    column_names(relations)
-    return tuple((name, arrow_schema(name, frame)) for name, frame in relations.items())
 
 
 def without_null(schema: pa.Schema) -> pa.Schema:
@@ -106,6 +104,13 @@ def spark_type(type_: pa.DataType) -> DataType | None:
         return from_arrow_type(type_)
     except PySparkTypeError:
         return None
+
+
+def type_text(type_: DataType) -> str:
+    """The type in Spark's SQL, where ``timestamp`` is what a setting says."""
+    if isinstance(type_, ArrayType):
+        return f"ARRAY<{type_text(type_.elementType)}>"
+    return "TIMESTAMP_LTZ" if isinstance(type_, TimestampType) else type_.simpleString()
 
 
 def plain(type_: DataType) -> DataType:

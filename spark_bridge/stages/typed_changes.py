@@ -54,7 +54,8 @@ def changes_in_order(
         raise ChangeError(
             f"changes of {name!r}: the weight is of type {types[label].simpleString()}, not an integer"
         )
-    of, placed = by_place(frame)
+    names, placed = by_place(frame)
+    of = {name: F.col(column) for name, column in names.items()}
     if not key:
         marks = [of[label].cast("bigint").alias(label)]
     else:
@@ -72,7 +73,7 @@ def changes_in_order(
         else:
             of[field.name] = _unread(name, of[field.name], types[field.name], field)
     changes = placed.select(*relation.columns(of), *marks)
-    have = arrow_schema(name, changes)
+    have = arrow_schema(name, changes.schema)
     for field, want in zip(have, events(schema) if key else signed(schema), strict=True):
         if Domains().of(field.type).name != Domains().of(want.type).name:
             raise _other_type(name, field.name, field.type, want.type)

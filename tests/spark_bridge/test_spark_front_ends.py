@@ -188,7 +188,7 @@ def test_names_that_differ_in_case_are_one_in_sql(spark: SparkSession) -> None:
 
 
 def test_columns_that_are_counted_by_are_not_cut(frames: dict[str, DataFrame]) -> None:
-    relations = (("edge", arrow_schema("edge", frames["edge"])),)
+    relations = (("edge", arrow_schema("edge", frames["edge"].schema)),)
     text = "h(a, b, n) <- edge(a, b, _), edge(b, n, _)."
     assert ProgramText(text, None, relations).plans()[0].rules[0].axes == ("a", "b", "n")
     uncut = ProgramText(text, None, relations, frozenset(["n"])).plans()[0]

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
 from spark_bridge import MaintainedJoin, explain, join, join_sql, motifs
+from spark_bridge.placing.read_columns import ReadColumns
 
 ONE_CELL: dict[str, int] = {}
 
@@ -80,6 +81,15 @@ def test_a_sample_and_explain_look_at_what_is_read_alone(frames: dict[str, DataF
     rule = "tri(a, b, c) <- w(a: a, b: b), w(a: b, b: c), w(a: a, b: c)."
     assert "8 cells" in explain(rule, frames, partitions=8)
     assert rows(join(rule, frames, partitions=9)) == [(1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "rule", ["h(a) <- w(a: a, f: f).", "h(a, count()) <- w(a: a).", "h(a) <- e(a, _, _)."]
+)
+def test_the_schema_of_what_is_read_is_known_before(rule: str, frames: dict[str, DataFrame]) -> None:
+    columns = ReadColumns.of(rule, frames)
+    for name, frame in columns.frames(frames).items():
+        assert columns.relations[name].schema == frame.schema
 
 
 def test_a_column_that_is_read_is_looked_at(frames: dict[str, DataFrame]) -> None:
