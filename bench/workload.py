@@ -121,6 +121,7 @@ class Workload:
         batch: Changes of one run, where changes come in batches.
         window: Arrivals in the window, where it slides.
         limit: Seconds that one run of a peer may take; None is the harness's default.
+        keys: In Spark, by relation columns in which no two of its rows agree.
         note: What a reader of the results has to know.
     """
 
@@ -138,3 +139,4 @@ class Workload:
     limit: float | None = None
     note: str = ""
     checksum: int | None = None
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

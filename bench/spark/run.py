@@ -96,9 +96,11 @@ class OneQuery(SparkSubject):
         """The query's DataFrame, from files."""
         frames = {name: self.spark.read(folder) for name, folder in self.tables().items()}
         if self.engine.partition(":")[0] == "lftj":
-            from spark_bridge import join
+            from spark_bridge import join, join_sql
 
-            return join(self.query, frames)
+            if self.engine == "lftj:sql":
+                return join_sql(self.query, frames)
+            return join(self.query, frames, key=self.workload.keys)
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
         return self.spark.session.sql(self.query)

@@ -125,6 +125,33 @@ def social() -> list[Workload]:
     return found
 
 
+def foreign_keys(sales: int) -> Workload:
+    """Sales with two dimensions, grouped: a join without a cycle, which is Spark's own here too."""
+    body = "sale(s, product, _, customer, amount), product(product, kind), customer(customer, segment)."
+    sql = (
+        "SELECT kind, segment, count(*) AS n, sum(amount) AS total FROM sale s"
+        " JOIN product p ON s.product = p.product JOIN customer c ON s.customer = c.customer"
+        " GROUP BY kind, segment"
+    )
+    return Workload(
+        f"spark-foreign-keys-{sales}",
+        f"foreign keys: {sales:,} sales, two dimensions, grouped, in Spark",
+        {name: f"sales-{sales}/{name}" for name in ("sale", "product", "customer")},
+        {
+            "lftj": f"totals(kind, segment, n: count(), total: sum(amount)) <- {body}",
+            "lftj:sql": sql,
+            **dict.fromkeys(PEERS, sql),
+        },
+        100,
+        task="spark list",
+        targets=(Target("ratio", 1 / 1.3, None, "spark"), Target("ratio", None, None, "lftj:sql")),
+        threads=2,
+        limit=LIMIT_SECONDS,
+        keys={"sale": ("sale",), "product": ("product",), "customer": ("customer",)},
+        note="join with the tables' keys, and join_sql (lftj:sql); 2,000 products, 10,000 customers.",
+    )
+
+
 def batches(graph: str, title: str, size: int, expected: int) -> Workload:
     """Triangles kept under batches of changes; peers evaluate the changed graph."""
     return Workload(
@@ -187,6 +214,7 @@ def full() -> list[Workload]:
         cliques("rmat-14-12", "RMAT 14/12", 16_391_052, 5),
         triangles("rmat-16-12", "RMAT 16/12", 8_946_387, 5),
         *social(),
+        foreign_keys(6_000_000),
         listing(*power_law),
         batches("rmat-16-12", "RMAT 16/12", 1, 8_946_414),
         batches("rmat-16-12", "RMAT 16/12", 100, 8_944_782),
@@ -204,4 +232,5 @@ def quick() -> list[Workload]:
         listing("rmat-9", "RMAT 9/8", 9_524),
         batches("rmat-9", "RMAT 9/8", 20, 9_505),
         streams("rmat-9", "RMAT 9/8", 20, 9_524),
+        foreign_keys(3_000),
     ]

@@ -33,7 +33,7 @@ from bench.report.results import Results
 from bench.spark import executors
 from bench.spark import workloads as spark_workloads
 from bench.spark.batches import Batches, restart
-from bench.spark.run import SparkSubject
+from bench.spark.run import OneQuery, SparkSubject
 from bench.spark.subject import spark_subject
 from bench.workload import IN_SPARK, Workload
 
@@ -167,6 +167,19 @@ def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path)
         own = {name: given[name] for name in workload.tables}
         found = {key: answer(workload, key, own) for key in ("lftj", "spark")}
         assert found["lftj"] == found["spark"] > 0, workload.name
+
+
+def test_differential_foreign_keys_are_grouped_alike(tmp_path: Path) -> None:
+    workload = spark_workloads.quick()[-1]
+    given = {name: str(datasets.file(table, tmp_path)) for name, table in workload.tables.items()}
+    found = {}
+    for key in ("lftj", "lftj:sql", "spark"):
+        with closing(spark_subject(workload, key, given)) as subject:
+            assert isinstance(subject, OneQuery)
+            subject.load()
+            assert subject.first() == workload.expected
+            found[key] = sorted(map(tuple, subject.frame().collect()))
+    assert found["lftj"] == found["lftj:sql"] == found["spark"]
 
 
 def test_a_state_in_the_driver_is_measured_to_its_commit(files: dict[str, str]) -> None:
