@@ -52,7 +52,7 @@ def explain(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
-    when: When = "always",
+    when: When = "cyclic",
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
     max_rounds: int | None = None,

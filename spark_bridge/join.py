@@ -54,7 +54,8 @@ OwnFrame = Callable[[Mapping[str, DataFrame]], DataFrame]
 
 BY_OWN = "no cycle: by Spark's own operators"
 OWN_IS_QUICKER = (
-    'no cycle: if it joins by foreign keys Spark\'s own plan will be quicker, and when="cyclic" takes it'
+    'no cycle: if it joins by foreign keys Spark\'s own plan will be quicker; when="cyclic" takes it, but for'
+    " shares="
 )
 
 
@@ -66,7 +67,7 @@ def join(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
-    when: When = "always",
+    when: When = "cyclic",
     key: Mapping[str, Sequence[str]] | None = None,
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
@@ -83,11 +84,12 @@ def join(
     ``nulls="drop"`` leaves out rows with a NULL, ``"keep"`` keeps them, but for columns that Spark declares
     NOT NULL; rules treat them as :class:`lftj.Database` does.  Heads may hold NULL whatever is said here.
 
-    ``when="cyclic"``: heads whose bodies have no cycle are joined and aggregated by Spark's own operators,
-    where these give the same rows, which is quicker for joins by foreign keys; NULL that is refused and NaN
-    are Spark's errors then, with our text.  Without it NoCycleWarning says so, once for each place of a call.
+    Heads whose bodies have no cycle are joined and aggregated by Spark's own operators, where these give the
+    same rows: quicker for joins by foreign keys.  NULL that is refused and NaN are Spark's errors then, with
+    our text.  ``when="always"`` asks for cells, and ``shares`` do; NoCycleWarning then says that Spark's own
+    plan may be quicker, once for each place of a call.
     ``key``: by relation, columns in which no two of its rows agree: these operators then need not make its
-    rows distinct, which of a large relation is a shuffle.  Nobody looks whether that is so.
+    rows distinct where they are counted, a shuffle of a large relation.  Nobody looks whether that is so.
 
     ``where``: conditions of the head's columns, as ``DataFrame.where`` takes them; rows of relations that
     don't meet one, where it is about columns of one relation, are not sent, nor looked at for NULL.
@@ -102,7 +104,7 @@ def join(
 
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once, and RoundLimitError; errors in
     the data (NullError, NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the
-    action, or of this call where it runs rounds, as Spark's PythonException, whose text has ours.
+    action, or of this call where it runs rounds, as PySparkException, whose text has ours.
     """
     check_nulls(nulls)
     check_when(when)
@@ -229,6 +231,7 @@ class Joining:
         text, _, columns = self.read
         types = {name: of.schema for name, of in columns.relations.items()}
         types |= {plan.name: spark_schema(plan.arrow_schema) for plan in text.plans()}
+        by_own = self.when == "cyclic" and self.shares is None
         found = {}
         for name, head in own_heads(text).items():
             if head.has_no_cycle:
@@ -238,7 +241,7 @@ class Joining:
                     found[name] = f"no cycle, and by cells: {reason}"
                 else:
                     alone = OWN_IS_QUICKER if head.joins else "no cycle, and no join"
-                    found[name] = BY_OWN if self.when == "cyclic" else alone
+                    found[name] = BY_OWN if by_own else alone
         return found
 
 

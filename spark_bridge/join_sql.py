@@ -24,7 +24,7 @@ def join_sql(
     *,
     partitions: int | None = None,
     nulls: InputNulls = "keep",
-    when: When = "always",
+    when: When = "cyclic",
     max_rounds: int | None = None,
 ) -> DataFrame:
     """The rows of a SELECT over the relations, as often as SQL has them; lazy.

@@ -12,7 +12,7 @@ from lftj.errors import SourceError
 from lftj.language.diagnostics import suggestion
 from maintenance.changes.labels import label_beside
 from spark_bridge.front_ends.motif import ID, SOURCE, TARGET, MotifName, rule_of_motif
-from spark_bridge.join import join
+from spark_bridge.join import When, join
 from spark_bridge.placing.placing import InputNulls
 from spark_bridge.placing.schemas import names_of
 
@@ -31,6 +31,7 @@ def motifs(
     partitions: int | None = None,
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
+    when: When = "cyclic",
 ) -> DataFrame:
     """The places where a pattern such as ``(a)-[e]->(b); (b)-[]->(c); !(c)-[]->(a)`` is in a graph; lazy.
 
@@ -84,6 +85,7 @@ def motifs(
         partitions=partitions,
         shares=shares,
         nulls=nulls,
+        when=when,
         where=[_of_variables(condition, names) for condition in conditions],
     )
     if times:

@@ -47,7 +47,7 @@ from spark_bridge.placing.char_columns import char_length, refuse_padded
 from spark_bridge.placing.grids import HeadGrids
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.known_sizes import small_grids, unsampled_grids
-from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.placing import InputNulls, null_refused
 from spark_bridge.placing.read_columns import by_place, read_program
 from spark_bridge.placing.schemas import arrow_schema, column_type, spark_schema
 from spark_bridge.placing.worker_process import in_worker
@@ -121,7 +121,7 @@ class _Stages:
                 column_type(name, written, field.dataType)
             may_be_null = read[written] and field.nullable
             if may_be_null and nulls == "refuse":
-                said = quoted(f"NullError: relation {name!r}, column {field.name!r}: NULL, and it holds none")
+                said = quoted(f"NullError: {null_refused(name, field.name, nulls)}")
                 column = f"CASE WHEN {column} IS NOT NULL THEN {column} ELSE raise_error({said}) END"
             elif may_be_null and nulls == "drop":
                 kept.append(f"{column} IS NOT NULL")

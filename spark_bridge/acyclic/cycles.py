@@ -40,5 +40,10 @@ def is_acyclic(atoms: Iterable[Iterable[str]]) -> bool:
 
 
 def body_is_acyclic(body: Body) -> bool:
-    """Whether the positive atoms of a body have no cycle: the others, and comparisons, only take away."""
-    return is_acyclic([term.name for term in atom.terms if isinstance(term, Variable)] for atom in body.atoms)
+    """Whether the atoms of a body have no cycle.
+
+    Negated ones count: of ``e(a, b), e(b, c), !e(a, c)`` two at a time find all paths before the third leaves
+    some out, where cells go by all three.  Comparisons only take away.
+    """
+    atoms = (*body.atoms, *body.negations)
+    return is_acyclic([term.name for term in atom.terms if isinstance(term, Variable)] for atom in atoms)

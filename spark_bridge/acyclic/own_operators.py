@@ -34,7 +34,7 @@ from spark_bridge.acyclic.equal_meaning import AGGREGATES, is_constant, refuse_o
 from spark_bridge.acyclic.own_head import OwnHead
 from spark_bridge.front_ends.row_conditions import condition, quoted
 from spark_bridge.placing.head_rule import HeadRule
-from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.placing import InputNulls, null_refused
 from spark_bridge.placing.schemas import plain, spark_schema, type_text
 
 
@@ -198,13 +198,15 @@ def _sound(
     """A relation without NULL where its schema has none and without NaN; zeros have one sign."""
     kept, wrong, shown = [], [], []
     for column, field, given in zip(columns, source.schema, source.given, strict=True):
-        where, type_, value = f"relation {name!r}, column {field.name!r}", plain(given.dataType), column
+        type_, value = plain(given.dataType), column
         if field.name in source.read:
             if given.nullable and not field.nullable and nulls == "drop":
                 kept.append(f"{column} IS NOT NULL")
             elif given.nullable and not field.nullable:
-                wrong.append((f"{column} IS NULL", f"NullError: {where}: NULL, and it holds none"))
+                refused = null_refused(name, field.name, nulls)
+                wrong.append((f"{column} IS NULL", f"NullError: {refused}"))
             if pa.types.is_floating(field.type):
+                where = f"relation {name!r}, column {field.name!r}"
                 wrong.append((f"isnan({column})", f"NanError: {where}: NaN"))
                 value = f"{column} + CAST(0 AS {type_text(type_)}) AS {column}"
             elif isinstance(type_, StringType) and (type_ != given.dataType or given.metadata):

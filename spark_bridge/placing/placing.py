@@ -169,13 +169,18 @@ def without_nulls(name: str, rows: pa.Table, schema: pa.Schema, nulls: InputNull
     refusing = [field.name for field in schema if not field.nullable]
     having = [label for label in refusing if rows.column(label).null_count]
     if having and nulls != "drop":
-        why = 'pass nulls="drop" to leave such rows out, or nulls="keep"'
-        if nulls == "keep":
-            why = "its schema has it NOT NULL; give a DataFrame in which it may be NULL"
-        raise NullError(f"relation {name!r}, column {having[0]!r}: NULL, and it holds none: {why}")
+        raise NullError(null_refused(name, having[0], nulls))
     return (
         rows.filter(reduce(pc.and_, (rows.column(label).is_valid() for label in having))) if having else rows
     )
+
+
+def null_refused(relation: str, column: str, nulls: InputNulls) -> str:
+    """What is to be said of a NULL that a relation may not hold."""
+    why = 'pass nulls="drop" to leave such rows out, or nulls="keep"'
+    if nulls == "keep":
+        why = "its schema has it NOT NULL; give a DataFrame in which it may be NULL"
+    return f"relation {relation!r}, column {column!r}: NULL, and it holds none: {why}"
 
 
 def split(rows: pa.Table, key: np.ndarray) -> Iterator[tuple[int, pa.Table]]:

@@ -15,7 +15,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
-from spark_bridge import MaintainedJoin, join, join_sql, motifs
+from spark_bridge import MaintainedJoin
+from support.by_cells import join, join_sql, motifs
 from support.followed_join import PLACES, placed
 
 ONE_CELL: dict[str, int] = {}

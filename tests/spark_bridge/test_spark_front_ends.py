@@ -16,10 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
-from spark_bridge import MaintainedJoin, join_sql, motifs
+from spark_bridge import MaintainedJoin
 from spark_bridge.front_ends import select_rules
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.schemas import arrow_schema
+from support.by_cells import join_sql, motifs
 
 PEOPLE = [
     (1, "ann", 30, "oslo", datetime.date(1990, 1, 2), Decimal("10.50"), 1),

@@ -28,8 +28,8 @@ from pyspark.sql import types as T
 
 import lftj
 from lftj import errors
-from spark_bridge import join
 from spark_bridge.placing.schemas import spark_schema
+from support.by_cells import join
 from support.sets import load_set
 from support.spark_types import in_spark
 from support.strategies import Scenario, any_row, scenarios

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lftj
 from lftj import errors
-from spark_bridge import MaintainedJoin, join
+from spark_bridge import MaintainedJoin
+from support.by_cells import join
 
 ARROW = pa.schema([("a", pa.int64()), ("l", pa.list_(pa.int32()))])
 SPARK = "a long, l array<int>"

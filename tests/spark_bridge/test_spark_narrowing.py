@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lftj.errors import LimitError, SourceError
-from spark_bridge import explain, join
+from support.by_cells import explain, join
 from support.spark_programs import found_rows
 
 pytestmark = [

@@ -22,7 +22,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
-from spark_bridge import MaintainedJoin, join
+from spark_bridge import MaintainedJoin
+from support.by_cells import join
 from support.followed_join import PLACES, placed
 
 SCHEMAS = {"r": "a bigint, b bigint, c string", "s": "a bigint, v decimal(9,2)", "t": "c string, d date"}

@@ -17,8 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj import errors
-from spark_bridge import MaintainedJoin, explain, join, join_sql, motifs
+from spark_bridge import MaintainedJoin
 from spark_bridge.placing.read_columns import ReadColumns
+from support.by_cells import explain, join, join_sql, motifs
 
 ONE_CELL: dict[str, int] = {}
 

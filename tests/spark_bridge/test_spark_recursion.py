@@ -17,7 +17,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import FunctionalConflictError, LimitError, RecursionNotSupportedError, RoundLimitError
-from spark_bridge import MaintainedJoin, explain, join
+from spark_bridge import MaintainedJoin
+from support.by_cells import explain, join
 
 Pair = tuple[int | None, int | None]
 

@@ -16,7 +16,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import RoundLimitError, SqlError
-from spark_bridge import MaintainedJoin, join_sql
+from spark_bridge import MaintainedJoin
+from support.by_cells import join_sql
 
 Edge = tuple[int | None, int | None]
 SCHEMA = "src bigint, dst bigint"

@@ -12,9 +12,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_bridge import explain, join
 from spark_bridge.placing import known_sizes
 from spark_bridge.placing.known_sizes import FEW_PARTITIONS
+from support.by_cells import explain, join
 
 RULE = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 EDGES = [(a, b) for a in range(12) for b in range(a + 1, 12) if (a * b) % 3 != 1]

@@ -31,8 +31,9 @@ from pyspark.sql.streaming import StreamingQuery
 
 import lftj
 from lftj import errors
-from spark_bridge import MaintainedJoin, join
+from spark_bridge import MaintainedJoin
 from spark_bridge.placing.schemas import spark_schema
+from support.by_cells import join
 
 START = "\ncase "
 
