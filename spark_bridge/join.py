@@ -19,6 +19,7 @@ from typing import Literal, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lftj.errors import CartesianProductWarning, LimitError, NoCycleWarning, OrderError, SourceError
 from lftj.evaluation.request import MAX_ROUNDS
@@ -29,8 +30,9 @@ from spark_bridge.acyclic.own_head import OwnHead, own_heads
 from spark_bridge.acyclic.own_operators import Source, own_frame, refuse_only_cells
 from spark_bridge.cells.cell_search import CellSearch
 from spark_bridge.cells.combining import Combining
+from spark_bridge.narrowing.asked_frame import asked_behind
 from spark_bridge.narrowing.fewer import at_most
-from spark_bridge.narrowing.narrowed_rules import Asked, Condition, Narrowed, narrowed
+from spark_bridge.narrowing.narrowed_rules import Asked, Condition, Narrowed, narrowed, with_columns_of
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
 from spark_bridge.placing.key_sample import plan_frame
@@ -94,8 +96,8 @@ def join(
     ``where``: conditions of the head's columns, as ``DataFrame.where`` takes them; rows of relations that
     don't meet one, where it is about columns of one relation, are not sent, nor looked at for NULL.
     ``columns``: those of the head that are wanted, their rows each once.  ``limit``: so many rows, whichever
-    they are, behind which tasks search no further.  What is done with the DataFrame afterwards Spark does
-    with the join's rows.
+    they are, behind which tasks search no further.  What is asked of the DataFrame right behind by its own
+    methods reaches the join as these (:mod:`spark_bridge.narrowing.asked_frame`), not over Connect.
 
     A head that depends on itself is found by cells where a column of it stays the same in each rule.  Where
     none does this call finds it, by rounds of jobs (:mod:`spark_bridge.recursion.rounds`), or with ``shares``
@@ -118,7 +120,9 @@ def join(
     quicker = [name for name, choice in whole.choices.items() if choice == OWN_IS_QUICKER]
     if quicker:
         warnings.warn(f"{quicker[-1]!r} has {OWN_IS_QUICKER}\n  {rule.strip()}", NoCycleWarning, stacklevel=2)
-    return frame
+    if not whole.may_join_again:
+        return frame
+    return asked_behind(frame, asked, whole.schema, whole.fewer)
 
 
 def checked_asked(
@@ -164,11 +168,12 @@ class Joining:
     def n_partitions(self) -> int:
         return chosen_partitions(next(iter(self.relations.values())).sparkSession, self.partitions)
 
-    def narrowed(self, asked: Asked) -> tuple[Joining, Narrowed]:
-        """The joining of the program for what is asked.  Raises SourceError for a column that is none."""
-        text, _, _ = self.read
-        plan = text.plans()[-1]
-        schema = spark_schema(plan.arrow_schema)
+    def narrowed(self, asked: Asked, like: DataFrame | None = None) -> tuple[Joining, Narrowed]:
+        """The joining of the program for what is asked; ``like``: whose columns conditions may have, too.
+
+        Raises SourceError for a column that is none.
+        """
+        plan, schema = self.read[0].plans()[-1], self.schema
         for name in asked.columns or ():
             if name not in schema.names:
                 message = f"columns= names {name!r}{suggestion(name, schema.names)}: {plan.name!r} has none"
@@ -177,7 +182,7 @@ class Joining:
         is_whole = not asked.where and set(wanted) == set(schema.names)
         if is_whole or isinstance(plan.rules[0], RecursiveRule):  # whose rows rest on others of it
             return self, Narrowed(self.rule, plan.name, self.relations, asked.where, ())
-        found = narrowed(self.rule, plan.name, schema, self.relations, asked.where, wanted)
+        found = narrowed(self.rule, plan.name, schema, self.relations, asked.where, wanted, like)
         return replace(self, rule=found.rule, head=found.head, relations=found.relations), found
 
     def heads(
@@ -211,19 +216,58 @@ class Joining:
                 sources[name] = Source(heads[name], schema, spark_schema(schema), schema.names)
         return own_frame(head, sources, self.nulls, bag=False)
 
+    @property
+    def schema(self) -> StructType:
+        """That of the head."""
+        return spark_schema(self.read[0].plans()[-1].arrow_schema)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema.names)
+
     def frame(self, asked: Asked) -> DataFrame:
         """The rows that are asked for."""
-        joining, found = self.narrowed(asked)
-        plan = joining.read[0].plans()[-1]
-        names = [column.name for column in plan.schema.columns]
+        frame = self._rows(asked, *self.narrowed(asked))
+        return frame if asked.most is None else frame.limit(asked.most)
+
+    def fewer(self, asked: Asked, like: DataFrame) -> DataFrame | None:
+        """The rows that are asked for, of each task ``most``; None where the join has no less to do.
+
+        ``like``: those of this joining, whose columns conditions may have.
+        """
+        known = like if any(isinstance(one, Column) for one in asked.where) else None
+        joining, found = self.narrowed(asked, known)
+        n_columns = len(joining.names)
+        ends = asked.most is not None and not found.behind and n_columns == len(asked.columns or self.names)
+        is_less = found.pushed or ends or n_columns < len(self.names)
+        return self._rows(asked, joining, found, known) if is_less else None
+
+    def _rows(
+        self, asked: Asked, joining: Joining, found: Narrowed, like: DataFrame | None = None
+    ) -> DataFrame:
+        names = joining.names
         shown = names if asked.columns is None else list(asked.columns)
         projected = len(names) > len(shown)  # the rows of what is left may be equal
         text, frames = joining.heads(None if found.behind or projected else asked.most)
-        frame = functools.reduce(DataFrame.where, found.behind, frames[text.plans()[-1].name])
+        frame = frames[text.plans()[-1].name]
+        if found.behind and like is not None:
+            frame = with_columns_of(like, frame)
+        frame = functools.reduce(DataFrame.where, found.behind, frame)
         if shown != names:
             frame = frame.select(*(f"`{name}`" for name in shown))
-        frame = frame.distinct() if projected else frame
-        return frame if asked.most is None else frame.limit(asked.most)
+        return frame.distinct() if projected else frame
+
+    @property
+    def may_join_again(self) -> bool:
+        """Whether what is asked of the rows is worth another plan.
+
+        It is not of recursive heads, whose rows rest on others, nor where the call itself has run rounds, nor
+        of Spark's own operators, which it reaches by itself.
+        """
+        plans = self.read[0].plans()
+        is_recursive = isinstance(plans[-1].rules[0], RecursiveRule)
+        by_rounds = any(takes_rounds(plan, self.shares) for plan in plans)
+        return not (is_recursive or by_rounds or self.choices.get(shown_name(plans[-1].name)) == BY_OWN)
 
     @functools.cached_property
     def choices(self) -> dict[str, str]:

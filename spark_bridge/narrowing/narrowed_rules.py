@@ -63,11 +63,13 @@ def narrowed(
     relations: Mapping[str, DataFrame],
     where: Sequence[Condition],
     columns: Sequence[str],
+    like: DataFrame | None = None,
 ) -> Narrowed:
     """The program for some columns of a head, and the rows that meet all conditions.
 
-    ``schema``: of the head as it is written; ``columns``: those to be shown, at least.  A head that has one
-    value for each key stays as it is, as what it refuses depends on all of its rows.
+    ``schema``: of the head as it is written; ``columns``: those to be shown, at least; ``like``: a DataFrame
+    of the head, whose columns conditions may have.  A head that has one value for each key stays as it is, as
+    what it refuses depends on all of its rows.
     """
     tree = parse(rule)
     rules = [(each, head) for each in tree.rules for head in each.heads if head.relation == name]
@@ -76,7 +78,7 @@ def narrowed(
     if not plain_heads or not all(map(usable, names)) or any(head.windows or head.bag for _, head in rules):
         return Narrowed(rule, name, relations, tuple(where), ())
     taken = {*relations, *(head.relation for each in tree.rules for head in each.heads)}
-    reading = _Reading(rule, relations, schema, taken)
+    reading = _Reading(rule, relations, schema, taken, like)
     fresh = unused_name(f"{name}_asked", taken)
     taken.add(fresh)
     bodies = [reading.body(each, head, where) for each, head in rules]
@@ -107,9 +109,14 @@ class _Reading:
     """Which relations are read in part: ``relations`` with those, and what is said of them."""
 
     def __init__(
-        self, text: str, relations: Mapping[str, DataFrame], schema: StructType, taken: set[str]
+        self,
+        text: str,
+        relations: Mapping[str, DataFrame],
+        schema: StructType,
+        taken: set[str],
+        like: DataFrame | None,
     ) -> None:
-        self._text, self._schema, self._taken = text, schema, taken
+        self._text, self._schema, self._taken, self._like = text, schema, taken, like
         self._given = relations
         self.relations: dict[str, DataFrame] = dict(relations)
         self.said: list[str] = []
@@ -152,7 +159,7 @@ class _Reading:
         met = [
             (place, one)
             for place, one in enumerate(where)
-            if not _mentions(one, others) and _means_the_same(shown, one)
+            if not _mentions(one, others) and means_the_same(shown, one)
         ]
         if not met:
             return None
@@ -194,7 +201,8 @@ class _Reading:
             given = plain(frame.schema[place].dataType)
             wanted = given if isinstance(given, StringType) else types[name]
             added.append(F.col(_place(place)).cast(wanted).alias(name))
-        return renamed.select("*", *added)
+        shown = renamed.select("*", *added)
+        return shown if self._like is None else with_columns_of(self._like, shown)
 
 
 def _place(place: int) -> str:
@@ -207,7 +215,22 @@ def _mentions(condition: Condition, names: set[str]) -> bool:
     return any(name.lower() in words for name in names)
 
 
-def _means_the_same(frame: DataFrame, condition: Condition) -> bool:
+def with_columns_of(like: DataFrame, frame: DataFrame) -> DataFrame:
+    """The rows of a DataFrame, of which columns are those of another one where it has their names.
+
+    So expressions of that one's columns are about these.  A union has the columns of its first part; of that
+    there are no rows here, and Spark's optimizer leaves it away.
+    """
+    names = [f"`{name}`" for name in frame.columns]
+    there = [f"`{name}`" for name in like.columns if f"`{name}`" in names]
+    others = [name for name in names if name not in there]
+    first = like.where("false").select(*there)
+    if others:
+        first = first.crossJoin(frame.where("false").select(*others))
+    return first.select(*names).unionAll(frame)
+
+
+def means_the_same(frame: DataFrame, condition: Condition) -> bool:
     """Whether a condition can be asked of a DataFrame's rows, and has one answer for each."""
     nothing = frame.sparkSession.range(0).toDF("nothing beside it")
     on = F.expr(condition) if isinstance(condition, str) else condition

@@ -112,6 +112,18 @@ def names_and_pipelines(spark: SparkSession) -> None:
     assert grouped.collect()[0][0] == sum((b, a) in pairs for a, b in pairs)
 
 
+def asked_behind(spark: SparkSession) -> None:
+    """What is asked behind a join, with columns of the DataFrames before it, is asked of its rows."""
+    table = edges(100, 12)
+    found = join("h(a, b) <- e(a, b).", {"e": spark.createDataFrame(table)}, partitions=2)
+    expected = pa.table({"b": table["dst"]}).filter(pa.compute.greater(table["src"], 3))
+    for condition in ("a > 3", F.col("a") > 3, found.a > 3):
+        some = found.where(condition)
+        assert shown(some.select(found.b).toArrow()) == shown(expected)
+        assert some.select("a").distinct().limit(2).count() == 2
+        assert some.select("b").distinct().count() == len(set(expected["b"].to_pylist()))
+
+
 def maintained(spark: SparkSession, **options: Any) -> None:
     """Batches, one of them again; a refused one; a second object on the state."""
     options = options or {"shares": {"b": 2}, "partitions": 2}
@@ -231,6 +243,7 @@ CASES = (
     empty_relations,
     types,
     names_and_pipelines,
+    asked_behind,
     maintained,
     maintained_by_a_stream,
     maintained_in_the_driver,
