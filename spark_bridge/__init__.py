@@ -21,5 +21,6 @@ from spark_bridge.join import join  # noqa: E402
 from spark_bridge.join_sql import join_sql  # noqa: E402
 from spark_bridge.maintained_join import MaintainedJoin  # noqa: E402
 from spark_bridge.motifs import motifs  # noqa: E402
+from spark_bridge.placing.join_stats import JoinStats  # noqa: E402
 
-__all__ = ["HeadSource", "MaintainedJoin", "explain", "join", "join_sql", "motifs"]
+__all__ = ["HeadSource", "JoinStats", "MaintainedJoin", "explain", "join", "join_sql", "motifs"]

@@ -35,6 +35,7 @@ from spark_bridge.narrowing.fewer import at_most
 from spark_bridge.narrowing.narrowed_rules import Asked, Condition, Narrowed, narrowed, with_columns_of
 from spark_bridge.placing.grids import HeadGrids, given_grids
 from spark_bridge.placing.head_plan import HeadPlan, ProgramText
+from spark_bridge.placing.join_stats import JoinStats
 from spark_bridge.placing.key_sample import plan_frame
 from spark_bridge.placing.known_sizes import counted_grids, small_grids
 from spark_bridge.placing.packets import SPARK_SCHEMA
@@ -75,6 +76,7 @@ def join(
     columns: Sequence[str] | None = None,
     limit: int | None = None,
     max_rounds: int | None = None,
+    stats: JoinStats | None = None,
 ) -> DataFrame:
     """The rows of a head as a DataFrame, each once; lazy, as any DataFrame operation is.
 
@@ -102,7 +104,8 @@ def join(
     A head that depends on itself is found by cells where a column of it stays the same in each rule.  Where
     none does this call finds it, by rounds of jobs (:mod:`spark_bridge.recursion.rounds`), or with ``shares``
     one task.  ``max_rounds``: rounds with new tuples after which a recursion is given up, by default 100, in
-    a cell 1,000,000.
+    a cell 1,000,000.  ``stats``: has what the first action sent and found; what is asked of the DataFrame is
+    then asked of its rows.
 
     Raises RuleError, SourceError, UnsupportedTypeError and LimitError at once, and RoundLimitError; errors in
     the data (NullError, NanError, RangeError, FunctionalConflictError, EvaluationError) come out of the
@@ -112,15 +115,17 @@ def join(
     check_when(when)
     asked = checked_asked(where, columns, limit)
     rounds, keys = checked_rounds(max_rounds), checked_keys(key or {}, relations)
-    whole = Joining(rule, relations, head, partitions, shares, nulls, when, rounds, frozenset(keys))
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when, rounds, frozenset(keys), stats)
     rules = (one for plan in whole.read[0].plans() for one in plan.rules)
     for warning in (found for one in rules for found in one.products()):
         warnings.warn(warning, CartesianProductWarning, stacklevel=2)
+    if stats is not None:
+        stats.begin()
     frame = whole.frame(asked)
     quicker = [name for name, choice in whole.choices.items() if choice == OWN_IS_QUICKER]
     if quicker:
         warnings.warn(f"{quicker[-1]!r} has {OWN_IS_QUICKER}\n  {rule.strip()}", NoCycleWarning, stacklevel=2)
-    if not whole.may_join_again:
+    if stats is not None or not whole.may_join_again:
         return frame
     return asked_behind(frame, asked, whole.schema, whole.fewer)
 
@@ -157,6 +162,7 @@ class Joining:
     when: When
     max_rounds: int = MAX_ROUNDS
     keyed: frozenset[str] = frozenset()
+    stats: JoinStats | None = None
 
     @functools.cached_property
     def read(self) -> tuple[ProgramText, Mapping[str, DataFrame], ReadColumns]:
@@ -198,7 +204,7 @@ class Joining:
             for name, head in own_heads(text).items()
             if self.choices.get(name) == BY_OWN
         }
-        options = (self.n_partitions, self.shares, self.nulls, own, most, run_rounds)
+        options = (self.n_partitions, self.shares, self.nulls, own, most, run_rounds, self.stats)
         return text, head_frames(text, read, *options)
 
     def _own(self, head: OwnHead, heads: Mapping[str, DataFrame]) -> DataFrame:
@@ -304,6 +310,7 @@ def head_frames(
     own: Mapping[str, OwnFrame] | None = None,
     most: int | None = None,
     run_rounds: bool = True,
+    stats: JoinStats | None = None,
 ) -> Mapping[str, DataFrame]:
     """The relations, and the heads that a program's result depends on as DataFrames over them.
 
@@ -322,7 +329,8 @@ def head_frames(
             frames[plan.name] = found_by_rounds(text, number, frames, partitions, evaluate)
         elif shown_name(plan.name) not in own:
             given = known_grids(text, number, relations, partitions, shares)
-            frames[plan.name] = head_frame(text, number, plan, frames, partitions, given, nulls, wanted)
+            options = (partitions, given, nulls, wanted, stats)
+            frames[plan.name] = head_frame(text, number, plan, frames, *options)
         elif plan.name in own:
             frames[plan.name] = own[plan.name](frames)
     return frames
@@ -375,27 +383,30 @@ def head_frame(
     given: HeadGrids | None,
     nulls: InputNulls,
     most: int | None = None,
+    stats: JoinStats | None = None,
 ) -> DataFrame:
     """A head over the relations and heads that it reads; without ``given`` grids by a sample of these.
 
-    ``most``: rows that a task gives, of None all.
+    ``most``: rows that a task gives, of None all.  ``stats``: count what passes.
     """
     schemas = text.schemas(head)
     tagged = TaggedInput.of(frames, list(schemas.items()))
     combining = plan.combined_in(partitions)
     search = CellSearch(text, head, schemas, combining)
-    if given is None:
-        rows = tagged.with_plan(plan_frame(tagged, text, head, partitions))
-    else:
-        rows = tagged.frame
-    packets = rows.mapInArrow(in_worker(placing(tagged.reader(), text, head, given, nulls)), SPARK_SCHEMA)
+    read = tagged if stats is None else stats.inputs(plan.name, tagged)
+    rows = read.frame if given is not None else read.with_plan(plan_frame(tagged, text, head, partitions))
+    place = in_worker(placing(tagged.reader(), text, head, given, nulls), f"{plan.name}: place rows")
+    packets = rows.mapInArrow(place, SPARK_SCHEMA)
+    packets = packets if stats is None else stats.packets(plan.name, packets)
     placed = packets.repartitionById(partitions, "pid")
-    schema = spark_schema(plan.arrow_schema)
-    if not plan.crosses:
-        return placed.mapInArrow(in_worker(at_most(most, search.rows)), schema)
-    contributed = placed.mapInArrow(in_worker(search.packets), SPARK_SCHEMA)
-    combined = in_worker(at_most(most, Combining(text, head).rows))
-    return contributed.repartitionById(combining, "pid").mapInArrow(combined, schema)
+    schema, does = spark_schema(plan.arrow_schema), f"{plan.name}: search cells"
+    if plan.crosses:
+        contributed = placed.mapInArrow(in_worker(search.packets, does), SPARK_SCHEMA)
+        combined = in_worker(at_most(most, Combining(text, head).rows), f"{plan.name}: combine")
+        found = contributed.repartitionById(combining, "pid").mapInArrow(combined, schema)
+    else:
+        found = placed.mapInArrow(in_worker(at_most(most, search.rows), does), schema)
+    return found if stats is None else stats.found(plan.name, found)
 
 
 def placing(

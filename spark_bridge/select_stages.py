@@ -233,7 +233,7 @@ class _Stages:
         self, text: str, head: str, relation: str, frame: DataFrame, *, whole: bool = False
     ) -> DataFrame:
         rules = RowRules(text, head, relation, arrow_schema(relation, frame.schema), whole)
-        return frame.mapInArrow(in_worker(rules.rows), spark_schema(rules.result()))
+        return frame.mapInArrow(in_worker(rules.rows, f"{head}: row by row"), spark_schema(rules.result()))
 
     def _by_own(self, head: str, text: str, parsed: Rule) -> DataFrame | None:
         """A head without a cycle, its rows as often as there are assignments; None: it is one for cells."""

@@ -198,7 +198,7 @@ class SparkState(Stream):
         chain = self._chain()
         schema = arrow_schema("edge", self.edges().schema)
         tagged = TaggedInput.of({"edge": self.changes()}, [("edge", signed(schema))])
-        place = in_worker(placing_changes(chain, tagged.reader()))
+        place = in_worker(placing_changes(chain, tagged.reader()), "place changes")
         packets = tagged.frame.mapInArrow(place, SPARK_SCHEMA)
         groups = F.array(*map(F.lit, self._one_for_each_task()))
         grouped = packets.withColumn("pid", F.get(groups, F.col("pid"))).groupBy("pid")

@@ -41,10 +41,11 @@ COUNTS = pa.schema([("tag", pa.int32()), ("column", pa.int32()), ("value", pa.in
 
 def plan_frame(tagged: TaggedInput, text: ProgramText, head: int, partitions: int) -> DataFrame:
     """A DataFrame of one row and one column: the grids of a head, as JSON."""
+    name = text.plans()[head].name
     taken = F.pmod(F.xxhash64(*tagged.frame.columns), F.lit(ONE_IN)) == 0
-    count = in_worker(_counter(tagged.reader(), text, head))
+    count = in_worker(_counter(tagged.reader(), text, head), f"{name}: sample")
     counts = tagged.frame.where(taken).mapInArrow(count, from_arrow_schema(COUNTS))
-    make = in_worker(_planner(tagged.reader(), text, head, partitions))
+    make = in_worker(_planner(tagged.reader(), text, head, partitions), f"{name}: plan cells")
     # A shuffle, since ``coalesce`` would have one task read all inputs.
     return counts.repartition(1).mapInArrow(make, f"{PLAN} binary")
 

@@ -22,8 +22,8 @@ TaskFunction = Callable[[Batches], Batches]
 _settled: set[str] = set()
 
 
-def in_worker(function: TaskFunction) -> TaskFunction:
-    """The function, as ``mapInArrow`` shall run it."""
+def in_worker(function: TaskFunction, does: str) -> TaskFunction:
+    """The function, as ``mapInArrow`` shall run it; ``does``: what Spark's plans call it."""
     name = f"{function.__module__}.{function.__qualname__}"
 
     def run(batches: Batches) -> Batches:
@@ -31,6 +31,7 @@ def in_worker(function: TaskFunction) -> TaskFunction:
         yield from function(batches)
         settle(name)
 
+    run.__name__ = does
     return run
 
 

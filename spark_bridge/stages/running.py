@@ -33,12 +33,14 @@ def run_stages(
 
     Raises an error that a receipt of the earliest stage has.
     """
-    packets = frame.mapInArrow(in_worker(placing_changes(chain, reader, clock)), SPARK_SCHEMA)
+    packets = frame.mapInArrow(
+        in_worker(placing_changes(chain, reader, clock), f"{chain.text.result}: place changes"), SPARK_SCHEMA
+    )
     if clock is not None:
         packets = packets.unionAll(_wake(frame.sparkSession, chain.stage_of("clock").number))
     by = F.expr(f"pid % {tasks}")
     for stage in chain.stages:
-        step = in_worker(worker(stage).packets)
+        step = in_worker(worker(stage).packets, f"{_name(chain, stage)}: {stage.kind}")
         packets = packets.repartitionById(tasks, by).mapInArrow(step, SPARK_SCHEMA)
     rows = packets.collect()
     receipts = [Receipt.of(bytes(row["rows"])) for row in rows if row["read"] == RECEIPT]
@@ -47,6 +49,11 @@ def run_stages(
     if errors:
         raise getattr(lftj.errors, errors[0].error, LftjError)(errors[0].message)
     return receipts
+
+
+def _name(chain: StageChain, stage: SparkStage) -> str:
+    """The head that a stage is of, or the result, which all are for."""
+    return chain.plans[stage.head].name if stage.head >= 0 else chain.text.result
 
 
 def _wake(session: SparkSession, stage: int) -> DataFrame:

@@ -93,7 +93,7 @@ def mapped_frame(
 ) -> DataFrame:
     """What a function gives for texts, each of which is a row of its input."""
     frame = session.createDataFrame(pa.table({"item": pa.array(items, pa.string())}))
-    return frame.mapInArrow(in_worker(function), spark_schema(schema))
+    return frame.mapInArrow(in_worker(function, "read a state"), spark_schema(schema))
 
 
 def _changed(head: pa.Table, changes: Sequence[pa.Table]) -> pa.Table:

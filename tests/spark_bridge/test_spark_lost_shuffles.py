@@ -70,9 +70,9 @@ def test_a_batch_is_of_one_computation_of_its_input(
     changes = spark.createDataFrame([(0, b, 1) for b in NODES], CHANGES).coalesce(1)
     since, lost = time.time() - 1, tmp_path / "lost"
 
-    def lossy(function: TaskFunction) -> TaskFunction:
+    def lossy(function: TaskFunction, does: str) -> TaskFunction:
         steps = getattr(function, "__name__", "") == "packets"
-        return in_worker(losing(function, since, lost) if steps else function)
+        return in_worker(losing(function, since, lost) if steps else function, does)
 
     given = {"e": changes.mapInArrow(numbered, CHANGES)}
     with monkeypatch.context() as patched:

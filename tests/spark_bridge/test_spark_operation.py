@@ -23,7 +23,7 @@ from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import StateError, VerificationError
-from spark_bridge import MaintainedJoin
+from spark_bridge import JoinStats, MaintainedJoin, join
 from spark_bridge.places import executor_state
 from spark_bridge.places.kept_workspace import kept_at
 from spark_bridge.placing.job_names import DESCRIPTION
@@ -343,3 +343,35 @@ def test_a_compacted_state_in_the_driver_goes_on(spark: SparkSession, tmp_path: 
     assert rows(joined.apply(change(spark, (4, 5)), 2)) == [(3, 5, 1)]
     assert rows(joined.table()) == [(1, 3), (2, 4), (3, 5)]
     joined.close()
+
+
+# -- joins ----------------------------------------------------------------------------
+
+
+def test_a_join_counts_what_it_sends_and_finds(spark: SparkSession) -> None:
+    """As its rows pass: the counts are those of the inputs and of the result, and no job is run for them."""
+    edges = spark.createDataFrame(
+        [(a, b) for a in range(9) for b in range(9) if a != b], "a bigint, b bigint"
+    )
+    names = spark.createDataFrame([(3, "x"), (4, "y")], "a bigint, name string")
+    rule = "two(a, c) <- e(a, b), e(b, c). n[s] = count() <- two(a, _), name(a, s)."
+    for options in ({"shares": {}}, {"shares": {"a": 2}}, {}):
+        stats = JoinStats()
+        found = join(rule, {"e": edges, "name": names}, partitions=2, stats=stats, **options)
+        assert rows(found) == [("x", 9), ("y", 9)]
+        heads = stats.heads
+        assert list(heads) == ["two", "n"]
+        assert heads["two"].rows == {"e": edges.count()} and heads["two"].found == 81
+        assert heads["n"].rows == {"two": 81, "name": 2} and heads["n"].found == 2
+        assert all(
+            head.packets > 0 and head.packet_bytes > 8 * sum(head.rows.values()) for head in heads.values()
+        )
+    assert type(found.where("s = 'x'")) is type(edges), "what is asked behind is asked of these rows"
+
+
+def test_plans_say_what_python_does(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    edges = spark.createDataFrame([(1, 2)], "a bigint, b bigint")
+    join("n[a] = count() <- e(a, b), e(b, _).", {"e": edges}, partitions=20).explain()
+    said = capsys.readouterr().out
+    for does in ("sample", "plan cells", "place rows", "search cells", "combine"):
+        assert f"n: {does}(" in said

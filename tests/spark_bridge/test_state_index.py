@@ -72,7 +72,7 @@ def test_a_function_has_the_same_bytes_for_any_number_of_partitions(tmp_path: Pa
         token = store.begin(2)
         chain = chain_of(partitions)
         index = StateIndex.written(store, token, states(partitions), 1, partitions)
-        step = in_worker(StageWorker(chain, chain.last, index, token).packets)
+        step = in_worker(StageWorker(chain, chain.last, index, token).packets, "step")
         sizes[partitions] = len(cloudpickle.dumps(step))
     assert max(sizes.values()) - min(sizes.values()) < 100
     assert max(sizes.values()) < 8 << 10

@@ -31,7 +31,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import lftj
 from lftj import errors
-from spark_bridge import MaintainedJoin
+from spark_bridge import JoinStats, MaintainedJoin
 from spark_bridge.placing.schemas import spark_schema
 from support.by_cells import join
 
@@ -110,6 +110,12 @@ def names_and_pipelines(spark: SparkSession) -> None:
     grouped = join(rule, {"e": frame}, shares={}, partitions=2).groupBy().count()
     pairs = {tuple(row.values()) for row in edges(100, 12).to_pylist() if row["src"] > 2}
     assert grouped.collect()[0][0] == sum((b, a) in pairs for a, b in pairs)
+
+
+def counted(spark: SparkSession) -> None:
+    table, stats = edges(100, 12), JoinStats()
+    found = join("h(a, b) <- e(a, b).", {"e": spark.createDataFrame(table)}, partitions=2, stats=stats)
+    assert found.count() == stats.heads["h"].found == stats.heads["h"].rows["e"] == table.num_rows
 
 
 def asked_behind(spark: SparkSession) -> None:
@@ -243,6 +249,7 @@ CASES = (
     empty_relations,
     types,
     names_and_pipelines,
+    counted,
     asked_behind,
     maintained,
     maintained_by_a_stream,
