@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from bench.report import process_tree
 from bench.report.measurement import Measurement
 from bench.report.repetition import repeated
 from bench.report.results import Results
-from bench.spark import executors
+from bench.spark import components, executors
 from bench.spark import workloads as spark_workloads
 from bench.spark.batches import Batches, restart
 from bench.spark.run import OneQuery, SparkSubject
@@ -259,3 +260,20 @@ def test_long_runs_are_repeated_as_often_as_one_says(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("bench.report.repetition.LONG_RUN_SECONDS", 0.0)
     assert len(list(repeated(lambda: None, least=5, spend=0.0))) == 1
     assert len(list(repeated(lambda: None, least=5, spend=0.0, least_long=3))) == 3
+
+
+def test_components_of_all_sides(spark: SparkSession) -> None:
+    """GraphFrames' algorithm, rounds and one task find the labels; a path takes the first few rounds."""
+    edges = [(n, n + 1) for n in range(40) if n % 9 != 8] + [(3, 3), (50, 7), (7, 50)]
+    lines = components.measure(
+        spark, "small", pa.table({"src": [a for a, _ in edges], "dst": [b for _, b in edges]}), 1
+    )
+    assert [line.split(": ")[1] for line in lines] == ["two-phase", "join, by rounds", "join, one task"]
+    rounds = [int(line.rpartition(", ")[2].split()[0]) for line in lines[:2]]
+    assert rounds[0] < rounds[1] == 9
+    found, _ = components.two_phase(
+        spark.createDataFrame(edges, "src bigint, dst bigint"), Path(tempfile.mkdtemp())
+    )
+    labels = {row["id"]: row["component"] for row in found.collect()}
+    assert labels == {n: 0 if n == 50 else n // 9 * 9 for n in {end for edge in edges for end in edge}}
+    found.unpersist()
