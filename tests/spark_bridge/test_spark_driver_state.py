@@ -30,6 +30,7 @@ from spark_bridge.stages.batch_stats import DriverStats
 from spark_bridge.stages.state_versions import KEPT_BATCHES
 from support.followed_join import edges, files_of
 from support.openmetrics import openmetrics_samples
+from support.row_frames import frame_of_rows
 
 Edge = tuple[int, int]
 SELECTS = [
@@ -49,7 +50,7 @@ DRIVER: dict[str, Any] = {"where": "driver"}
 
 def told(spark: SparkSession, changes: Sequence[tuple[Edge, int]]) -> dict[str, DataFrame]:
     rows = [(*edge, weight) for edge, weight in changes]
-    return {"e": spark.createDataFrame(rows, "src bigint, dst bigint, weight bigint")}
+    return {"e": frame_of_rows(spark, rows, "src bigint, dst bigint, weight bigint")}
 
 
 def rows_in(frame: DataFrame) -> Counter[tuple[Any, ...]]:
@@ -57,7 +58,7 @@ def rows_in(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def frame_of(spark: SparkSession, there: set[Edge]) -> dict[str, DataFrame]:
-    return {"e": spark.createDataFrame(sorted(there), "src bigint, dst bigint")}
+    return {"e": frame_of_rows(spark, sorted(there), "src bigint, dst bigint")}
 
 
 def random_batch(random: Random, there: set[Edge]) -> list[tuple[Edge, int]]:
@@ -183,7 +184,7 @@ def test_what_a_state_in_the_driver_refuses(spark: SparkSession, tmp_path: Path)
     ):
         asked = {"rule": one, "state": tmp_path / "none", "frame": None, **DRIVER, **options}
         rule, rows = asked.pop("rule"), asked.pop("frame")
-        given = {"e": spark.createDataFrame(rows, "src bigint, dst bigint")} if rows else frames
+        given = {"e": frame_of_rows(spark, rows, "src bigint, dst bigint")} if rows else frames
         with pytest.raises(kind, match=message):
             MaintainedJoin(rule, given, **asked)
         assert not (tmp_path / "none").exists(), options

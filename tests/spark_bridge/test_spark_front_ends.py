@@ -21,6 +21,7 @@ from spark_bridge.front_ends import select_rules
 from spark_bridge.placing.head_plan import ProgramText
 from spark_bridge.placing.schemas import arrow_schema
 from support.by_cells import join_sql, motifs
+from support.row_frames import frame_of_rows
 
 PEOPLE = [
     (1, "ann", 30, "oslo", datetime.date(1990, 1, 2), Decimal("10.50"), 1),
@@ -44,9 +45,9 @@ ORDERS = "id bigint, of bigint, n bigint"
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
     people = "id bigint, name string, age int, city string, born date, pay decimal(10,2), small smallint"
     found = {
-        "person": spark.createDataFrame(PEOPLE, people),
-        "edge": spark.createDataFrame(EDGES, "src bigint, dst bigint, `how much` double"),
-        "nobody": spark.createDataFrame([], people),
+        "person": frame_of_rows(spark, PEOPLE, people),
+        "edge": frame_of_rows(spark, EDGES, "src bigint, dst bigint, `how much` double"),
+        "nobody": frame_of_rows(spark, [], people),
     }
     for name, frame in found.items():
         frame.createOrReplaceTempView(name)
@@ -199,15 +200,15 @@ def test_columns_that_are_counted_by_are_not_cut(frames: dict[str, DataFrame]) -
 
 def test_what_shows_the_keys_has_no_equal_rows(spark: SparkSession, tmp_path: Path) -> None:
     tables = {
-        "orders": spark.createDataFrame([(1, 7, 5), (2, 7, 5), (3, 8, 2)], ORDERS),
-        "person": spark.createDataFrame([(7, "ann"), (8, "bob")], "id bigint, name string"),
+        "orders": frame_of_rows(spark, [(1, 7, 5), (2, 7, 5), (3, 8, 2)], ORDERS),
+        "person": frame_of_rows(spark, [(7, "ann"), (8, "bob")], "id bigint, name string"),
     }
     sql = "SELECT o.id, p.name, o.n FROM orders o JOIN person p ON p.id = o.of WHERE o.n > 2"
     keys = {"orders": ["id"], "person": ["id"]}
     state = {"state": tmp_path / "state", "partitions": 1}
     kept = MaintainedJoin.from_sql(sql, tables, key=keys, **state)
     assert rows(kept.table()) == [(1, "ann", 5), (2, "ann", 5)]
-    changes = spark.createDataFrame([("U", 3, 8, 9), ("D", 1, None, None)], f"op string, {ORDERS}")
+    changes = frame_of_rows(spark, [("U", 3, 8, 9), ("D", 1, None, None)], f"op string, {ORDERS}")
     assert rows(kept.apply({"orders": changes})) == [(1, "ann", 5, -1), (3, "bob", 9, 1)]
     equal = "SELECT p.name, o.n FROM orders o JOIN person p ON p.id = o.of"
     for wrong, given in ((sql, {"person": ["id"]}), (equal, keys)):
@@ -226,7 +227,7 @@ def test_a_select_is_kept(spark: SparkSession, frames: dict[str, DataFrame], tmp
     kept = MaintainedJoin.from_sql(sql, known, state=tmp_path / "state", partitions=2)
     assert kept.table().columns == ["city", "n", "most"]
     assert rows(kept.table()) == [(None, 2, 1), ("oslo", 2, 3)]
-    changes = spark.createDataFrame([(3, 9, 1), (1, 3, -1), (4, 5, 1)], "src bigint, dst bigint, weight int")
+    changes = frame_of_rows(spark, [(3, 9, 1), (1, 3, -1), (4, 5, 1)], "src bigint, dst bigint, weight int")
     kept.apply({"edge": changes})
     assert rows(kept.table()) == [(None, 3, 9), ("oslo", 2, 5)]
 

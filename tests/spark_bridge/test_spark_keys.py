@@ -20,6 +20,7 @@ from spark_bridge import MaintainedJoin
 from spark_bridge.stages.streaming import METRICS
 from support.followed_join import PLACES, placed
 from support.keyed_model import Event, Key, Row, after
+from support.row_frames import frame_of_rows
 
 RULE = "same(i, j, s) <- orders(id: i, state: s), orders(id: j, state: s), i < j."
 SCHEMA = "state string, id int, amount decimal(8,2), tags array<string>"
@@ -68,7 +69,7 @@ class Followed:
 
 
 def frame(spark: SparkSession, rows: Sequence[Row], schema: str) -> DataFrame:
-    return spark.createDataFrame([*rows], schema.replace("decimal(8,2)", "int")).selectExpr(
+    return frame_of_rows(spark, rows, schema.replace("decimal(8,2)", "int")).selectExpr(
         *(
             f"cast({column.split()[0]} as {column.split()[1]}) as {column.split()[0]}"
             for column in schema.split(", ")

@@ -17,6 +17,7 @@ import lftj
 from lftj import errors
 from spark_bridge import MaintainedJoin
 from support.by_cells import join
+from support.row_frames import frame_of_rows
 
 ARROW = pa.schema([("a", pa.int64()), ("l", pa.list_(pa.int32()))])
 SPARK = "a long, l array<int>"
@@ -49,7 +50,7 @@ def shown(found: DataFrame) -> list[str]:
 def test_joins_are_as_in_memory(spark: SparkSession, rule: str) -> None:
     random = Random(rule)
     rows = list({a: (a, random.choice(LISTS)) for a in (random.randrange(40) for _ in range(30))}.values())
-    frame = spark.createDataFrame(rows, SPARK)
+    frame = frame_of_rows(spark, rows, SPARK)
     for options in ({}, {"shares": {}}):
         assert shown(join(rule, {"r": frame}, partitions=2, **options)) == in_memory(rule, rows)
 
@@ -58,7 +59,7 @@ def test_they_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(4)
     for place, rule in enumerate((RULES[0], RULES[4], RULES[6], RULES[7])):
         rows = [(a, random.choice(LISTS)) for a in range(12)]
-        frame = spark.createDataFrame(rows, SPARK)
+        frame = frame_of_rows(spark, rows, SPARK)
         kept = MaintainedJoin(rule, {"r": frame}, state=tmp_path / str(place), partitions=2)
         for step in range(2):
             gone, new = (
@@ -69,9 +70,8 @@ def test_they_are_kept(spark: SparkSession, tmp_path: Path) -> None:
             rows = [row for row in rows if row not in gone] + new
             now = in_memory(rule, rows)
             signed = [*((*row, -1) for row in gone), *((*row, 1) for row in new)]
-            changes = (
-                kept.apply({"r": spark.createDataFrame(signed, f"{SPARK}, weight int")}).toArrow().to_pylist()
-            )
+            given = {"r": frame_of_rows(spark, signed, f"{SPARK}, weight int")}
+            changes = kept.apply(given).toArrow().to_pylist()
             weights = [row.pop("weight") for row in changes]
             for weight, their, other in ((1, now, before), (-1, before, now)):
                 mine = [repr(row) for row, its in zip(changes, weights, strict=True) if its == weight]

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lftj.errors import FunctionalConflictError, LimitError, RecursionNotSupportedError, RoundLimitError
 from spark_bridge import MaintainedJoin
 from support.by_cells import explain, join
+from support.row_frames import frame_of_rows
 
 Pair = tuple[int | None, int | None]
 
@@ -59,7 +60,7 @@ def labels(edges: list[Pair]) -> dict[int | None, int]:
 
 
 def frame_of(spark: SparkSession, edges: list[Pair]) -> DataFrame:
-    return spark.createDataFrame(edges, "src bigint, dst bigint")
+    return frame_of_rows(spark, edges, "src bigint, dst bigint")
 
 
 def rows(found: DataFrame) -> list[tuple[int, ...]]:
@@ -144,7 +145,7 @@ def test_oracle_a_kept_recursion_on_executors(spark: SparkSession, tmp_path: Pat
     assert set(rows(kept.table())) == was
     gone, come = edges[:4], [(1, 2), (11, 40), (40, 0)]
     changes = [(*pair, -1) for pair in gone] + [(*pair, 1) for pair in come]
-    told = rows(kept.apply({"edge": spark.createDataFrame(changes, "src bigint, dst bigint, weight int")}))
+    told = rows(kept.apply({"edge": frame_of_rows(spark, changes, "src bigint, dst bigint, weight int")}))
     now = closure([*edges[4:], *come])
     assert {row[:2] for row in told if row[2] > 0} == now - was
     assert {row[:2] for row in told if row[2] < 0} == was - now and was - now

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lftj.errors import RoundLimitError, SqlError
 from spark_bridge import MaintainedJoin
 from support.by_cells import join_sql
+from support.row_frames import frame_of_rows
 
 Edge = tuple[int | None, int | None]
 SCHEMA = "src bigint, dst bigint"
@@ -60,12 +61,12 @@ def rows_in(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", SELECTS)
 def test_oracle_recursions(spark: SparkSession, name: str) -> None:
     edges = some_edges(len(name))
-    found = join_sql(SELECTS[name], {"edge": spark.createDataFrame(edges, SCHEMA)}, partitions=2)
+    found = join_sql(SELECTS[name], {"edge": frame_of_rows(spark, edges, SCHEMA)}, partitions=2)
     assert rows_in(found) == answer(SELECTS[name], edges)
 
 
 def test_rounds_are_bounded(spark: SparkSession) -> None:
-    frames = {"edge": spark.createDataFrame([(1, 2), (2, 1)], SCHEMA)}
+    frames = {"edge": frame_of_rows(spark, [(1, 2), (2, 1)], SCHEMA)}
     sql = """WITH RECURSIVE far(v, n) AS (SELECT 1, 0 UNION SELECT dst, n + 1 FROM far JOIN edge ON src = v)
              SELECT * FROM far"""
     with pytest.raises(RoundLimitError, match="after 3 rounds"):
@@ -74,11 +75,11 @@ def test_rounds_are_bounded(spark: SparkSession) -> None:
 
 def test_executors_keep_what_stays(spark: SparkSession, tmp_path: Path) -> None:
     edges = [edge for edge in dict.fromkeys(some_edges(3)) if None not in edge]
-    frames, options = {"edge": spark.createDataFrame(edges, SCHEMA)}, {"partitions": 2, "shares": {}}
+    frames, options = {"edge": frame_of_rows(spark, edges, SCHEMA)}, {"partitions": 2, "shares": {}}
     kept = MaintainedJoin.from_sql(SELECTS["a column stays"], frames, state=tmp_path / "state", **options)
     gone, come = edges[:3], [edge for edge in some_edges(5)[:8] if edge not in edges]
     changes = [(*edge, -1) for edge in gone] + [(*edge, 1) for edge in come]
-    kept.apply({"edge": spark.createDataFrame(changes, SCHEMA + ", weight int")})
+    kept.apply({"edge": frame_of_rows(spark, changes, SCHEMA + ", weight int")})
     edges = [*edges[3:], *dict.fromkeys(come)]
     assert rows_in(kept.table()) == answer(SELECTS["a column stays"], edges)
     by_rounds = SELECTS["by rounds"].replace("SELECT 1, 0", "SELECT src, 0 FROM edge WHERE src = 1")

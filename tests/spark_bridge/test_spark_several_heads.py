@@ -21,6 +21,7 @@ from spark_bridge import MaintainedJoin
 from spark_bridge.data_source.kept_heads import kept_head
 from spark_bridge.front_ends.select_rules import each_translated, together, workspace_rules
 from support.followed_join import PLACES, placed
+from support.row_frames import frame_of_rows
 from support.rows import rows_of
 
 Edge = tuple[int, int]
@@ -54,12 +55,12 @@ def rows_in(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def frame_of(spark: SparkSession, edges: set[Edge]) -> dict[str, DataFrame]:
-    return {"edge": spark.createDataFrame(sorted(edges), SCHEMA)}
+    return {"edge": frame_of_rows(spark, sorted(edges), SCHEMA)}
 
 
 def batch(spark: SparkSession, come: set[Edge], gone: set[Edge]) -> dict[str, DataFrame]:
     rows = [(*edge, 1) for edge in sorted(come)] + [(*edge, -1) for edge in sorted(gone)]
-    return {"edge": spark.createDataFrame(rows, SCHEMA + ", weight int")}
+    return {"edge": frame_of_rows(spark, rows, SCHEMA + ", weight int")}
 
 
 def step(edges: set[Edge], random: Random) -> tuple[set[Edge], set[Edge], set[Edge]]:

@@ -24,6 +24,7 @@ from maintenance import Workspace
 from spark_bridge import MaintainedJoin
 from spark_bridge.places.moving import Moving
 from support.followed_join import PLACES, placed
+from support.row_frames import frame_of_rows
 
 TRADE, ITEM = "item string, n bigint, t timestamp, tags array<string>", "item string, kind string"
 STREAM = "stream trade(t) late 30s keep 10m."
@@ -54,12 +55,8 @@ BATCHES: list[list[Row]] = [
 ADVANCED = {2: at(5), 4: at(10, 30)}
 
 
-def frame(spark: SparkSession, rows: Sequence[Row], schema: str) -> DataFrame:
-    return spark.createDataFrame([*rows], schema)
-
-
 def opened(spark: SparkSession, path: Path, text: str, **options: Any) -> MaintainedJoin:
-    frames = {"trade": frame(spark, FIRST, TRADE), "item": frame(spark, ITEMS, ITEM)}
+    frames = {"trade": frame_of_rows(spark, FIRST, TRADE), "item": frame_of_rows(spark, ITEMS, ITEM)}
     return MaintainedJoin(text, frames, state=path, **options)
 
 
@@ -110,7 +107,7 @@ def test_oracle_batches_of_a_stream(
                 change("trade", [(item, n, t, str(tags))])
             if advance is not None:
                 transaction.advance(advance)
-        changes = {"trade": frame(spark, rows, f"{TRADE}, weight int")} if rows else {}
+        changes = {"trade": frame_of_rows(spark, rows, f"{TRADE}, weight int")} if rows else {}
         for _ in range(2 if number == 3 else 1):
             found = joined.apply(changes, batch_id=number, advance=advance)
             assert told(found) == shown(transaction.changes[head].to_pylist())
@@ -148,7 +145,7 @@ def test_a_stream_of_batches_expires(spark: SparkSession, tmp_path: Path, where:
     days = "a string, d date"
     joined = MaintainedJoin(
         "n[a] = count() <- r(a, _).",
-        {"r": frame(spark, [], days)},
+        {"r": frame_of_rows(spark, [], days)},
         state=tmp_path / "state",
         time={"r": "d"},
         keep="7 days",
@@ -156,7 +153,7 @@ def test_a_stream_of_batches_expires(spark: SparkSession, tmp_path: Path, where:
     )
     late = []
     for number, day in enumerate((1, 5, 9, 2)):
-        said = frame(spark, [("x", NOON.date().replace(day=day), 1)], f"{days}, weight int")
+        said = frame_of_rows(spark, [("x", NOON.date().replace(day=day), 1)], f"{days}, weight int")
         said.write.mode("append").parquet(str(tmp_path / "incoming"))
         if number == 1:
             continue
@@ -204,7 +201,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, where: str) -> Non
         ([], 5, errors.StreamError, "the clock of the streams is of type"),
         ([], None, errors.ChangeError, "there are no changes"),
     ):
-        changes = {"trade": frame(spark, rows, f"{TRADE}, weight int")} if rows else {}
+        changes = {"trade": frame_of_rows(spark, rows, f"{TRADE}, weight int")} if rows else {}
         with pytest.raises(kind, match=message):
             joined.apply(changes, advance=advance)
     assert (joined.version, joined.late("trade")) == (1, (0, 0))
@@ -213,7 +210,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, where: str) -> Non
     if where == "executors":
         assert "stream trade(t), late 30s, keep 10m: changes go by the clock" in joined.explain()
     joined.apply(
-        {"trade": frame(spark, [("tea", 1, at(90), None, 1)], f"{TRADE}, weight int")}, advance=at(89)
+        {"trade": frame_of_rows(spark, [("tea", 1, at(90), None, 1)], f"{TRADE}, weight int")}, advance=at(89)
     )
     assert [row.i for row in joined.table().collect()] == ["tea"]
     timeless = MaintainedJoin("h(a) <- r(a).", {"r": spark.range(1)}, state=tmp_path / "plain", **place)
@@ -222,7 +219,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path, where: str) -> Non
         timeless.apply({}, advance=at(0))
     dropping = MaintainedJoin(
         "h(a) <- r(a, _).",
-        {"r": frame(spark, [("x", None), ("y", at(0))], "a string, t timestamp")},
+        {"r": frame_of_rows(spark, [("x", None), ("y", at(0))], "a string, t timestamp")},
         state=tmp_path / "drop",
         time={"r": "t"},
         nulls="drop",
