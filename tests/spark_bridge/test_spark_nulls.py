@@ -111,7 +111,8 @@ def found(frame: DataFrame) -> Counter[str]:
 
 
 def wanted(spark: SparkSession, rule: str) -> Counter[str]:
-    return found(spark.sql(CASES[rule]).distinct())
+    """Each row once."""
+    return Counter(set(found(spark.sql(CASES[rule]))))
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -120,7 +121,7 @@ def test_oracle_nulls_once(spark: SparkSession, rule: str) -> None:
     read = frames_of(spark, {name: rows[name] for name in names_in(rule)})
     expected = wanted(spark, rule)
     assert expected and any("None" in row for row in expected)
-    assert found(join(rule, read, head="h", partitions=4, nulls="keep")) == expected
+    assert found(join(rule, read, head="h", partitions=2, nulls="keep")) == expected
 
 
 MAINTAINED = [rule for number, rule in enumerate(CASES) if number in (4, 7, 12)]
