@@ -1,7 +1,8 @@
 # Every target sets itself up: it needs python3 >= 3.11 with pip, and nothing else.
 #
 #   make demo    a cyclic join over a large graph, DuckDB beside it
-#   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests
+#   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests;
+#                of tests with many long cases a third a day: TURN=all takes all of them
 #   make lint    ruff and mypy alone
 #   make kernels lint and types while the kernels are compiled, with bounds checks and without
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/
@@ -24,10 +25,13 @@ STAMPS := $(VENV)/stamps
 PYTEST := $(BIN)/python -m pytest
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 KERNEL_TESTS = $(shell grep -rl --include='test_*.py' mark.kernel tests)
-CHECKED_TESTS = tests/maintenance/workspace/% tests/evaluation/test_query_oracle.py
+CHECKED_TESTS = tests/maintenance/workspace/% tests/evaluation/test_query_oracle.py \
+  $(filter-out %/test_machine_laws.py,$(wildcard tests/maintenance/machine/test_*.py))
 INTERPRETED_TESTS = $(filter-out $(CHECKED_TESTS),$(KERNEL_TESTS))
 # What LLVM's costlier passes would gain in these runs is less than they take to compile.
 CHECKED = NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1
+# Whose turn it is of cases that take turns: 0, 1, 2 or all (tests/support/turns.py); by default the day's.
+TURN ?= $(shell expr $$(date +%s) / 86400 % 3)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # Some container images switch it off; then each of the many processes of a test run compiles the sources anew.
@@ -40,12 +44,13 @@ demo: $(STAMPS)/bench
 	$(BIN)/python -m bench.demo
 
 # Kernels are compiled first, so that no two workers compile the same.
-# The tests of kernels run as plain Python and with bounds checks, those of whole workspaces and of random queries
-# with bounds checks alone; the last run is of all the others, over kernels as users have them.  (Examples are the
+# The tests of kernels run as plain Python and with bounds checks, those of whole workspaces, of random queries and of
+# single parts of the commit machine (its laws are of all of it) with bounds checks alone; the last run is of all the others, over kernels as users have them.  (Examples are the
 # same in every run: once more without checks shows nothing.  Only those of random programs are drawn anew each
 # day, with bounds checks: tests/support/daily.py.)
 # Where tests wait for processes that they start, there is one worker more than processors, and one that has all
 # that need Java (tests/support/sharing.py).
+test: export LFTJ_TURN := $(TURN)
 test: kernels
 	NUMBA_DISABLE_JIT=1 $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(INTERPRETED_TESTS)
 	$(CHECKED) $(PYTEST) --dist worksteal -n $(CORES) -q -m kernel $(KERNEL_TESTS)

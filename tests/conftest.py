@@ -35,6 +35,7 @@ pytest.register_assert_rewrite("support")
 
 from support.paths import ROOT  # noqa: E402
 from support.sharing import Sharing, from_elsewhere, needs_java, place  # noqa: E402
+from support.turns import N_TURNS, TURN, later  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +111,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_report_header() -> str | None:
+    if TURN is None:
+        return None
+    return f"turn {TURN} of {N_TURNS}: of tests that are marked in_turns a third of the cases; TURN=all: all"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _INTERPRETED:
         skip = pytest.mark.skip(reason="too large for kernels run as plain Python (NUMBA_DISABLE_JIT)")
         for item in items:
@@ -119,6 +126,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not needs_java(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} needs Java: its file belongs into support/sharing.py")
+    if TURN is not None:
+        waiting = later([item.nodeid for item in items if item.get_closest_marker("in_turns")], TURN)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in waiting])
+        items[:] = [item for item in items if item.nodeid not in waiting]
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: place(item.nodeid))
 

@@ -34,7 +34,10 @@ class HeadStats:
 
 
 class JoinStats:
-    """What a join did, head by head, to be given to one as ``stats=``; of several joins, the last one's."""
+    """What a join did, head by head, to be given to one as ``stats=``; of several joins, the last one's.
+
+    Heads that are Spark's own joins are not there: Spark's own metrics tell of these.
+    """
 
     def __init__(self) -> None:
         self._observed: dict[str, dict[str, Observation]] = {}

@@ -88,6 +88,7 @@ def sizes(buffer: int, window: int, words: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", ALL)
 @settings(max_examples=settings.default.max_examples // 2 if settings.default else 30)
 @given(data=st.data())

@@ -354,6 +354,7 @@ def test_startup_reports_what_a_process_complained_of() -> None:
 
 
 @needs_duckdb
+@pytest.mark.in_turns
 def test_quick_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--engines", "lftj,duckdb", "--only", "triangles", "--only", "list"]
     assert command.main([*arguments, "--out", str(tmp_path)]) == 0

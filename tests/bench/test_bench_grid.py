@@ -459,6 +459,7 @@ def test_cells_without_figures_have_no_plot_and_say_why() -> None:
     assert "not installed: install lftj[bench]" in Page(page.page(found)).cells
 
 
+@pytest.mark.in_turns
 def test_quick_report_end_to_end(tmp_path: Path) -> None:
     chosen = ["--quick", "--only", "degrees", "--engines", "duckdb,lftj", "--out", str(tmp_path)]
     assert maintenance_report.main(chosen) == 0

@@ -92,6 +92,7 @@ def test_the_expected_hubs_are_those_of_the_first_window() -> None:
     assert window.delta[window.head].count == workload.expected
 
 
+@pytest.mark.in_turns
 def test_quick_runs_end_to_end(tmp_path: Path) -> None:
     selected = ["--only", "existence", "--engines", "lftj"]
     assert command.main(["--quick", *selected, "--out", str(tmp_path)]) == 0

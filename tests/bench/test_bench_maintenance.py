@@ -322,6 +322,7 @@ def _table(name: str):  # type: ignore[no-untyped-def]
     return datasets.table(name)
 
 
+@pytest.mark.in_turns
 def test_quick_maintenance_runs_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each workload lftj and one variant; that all variants find what is expected is tested above."""
     monkeypatch.setattr(command, "_keys", lambda workload, engines: list(workload.queries)[:2])
@@ -373,6 +374,7 @@ def test_very_many_runs_are_written_as_percentiles() -> None:
 # -- kills -------------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 def test_a_short_run_of_kills_compares_each_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert kills.main(["--kills", "12", "--changes", "20000", "--seed", "3"]) == 0
     told = re.match(r"12 kills survived, [\d,]+ transactions with ([\d,]+) changes", capsys.readouterr().out)

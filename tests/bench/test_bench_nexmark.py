@@ -80,12 +80,14 @@ def _of(coming: Tables, name: str) -> list[pa.Table]:
     return [coming[name]] if name in coming else []
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("written", ["rules", "sql"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_kept_as_duckdb_answers(name: str, written: str) -> None:
     Beside(QUERIES[name], written, "auto").play(Random(name))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["delta", "trace", "views"])
 @pytest.mark.parametrize("name", STATEFUL)
 def test_kept_by_every_strategy(name: str, strategy: str) -> None:

@@ -262,6 +262,7 @@ def test_long_runs_are_repeated_as_often_as_one_says(monkeypatch: pytest.MonkeyP
     assert len(list(repeated(lambda: None, least=5, spend=0.0, least_long=3))) == 3
 
 
+@pytest.mark.in_turns
 def test_components_of_all_sides(spark: SparkSession) -> None:
     """GraphFrames' algorithm, rounds and one task find the labels; a path takes the first few rounds."""
     edges = [(n, n + 1) for n in range(40) if n % 9 != 8] + [(3, 3), (50, 7), (7, 50)]

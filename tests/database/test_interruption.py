@@ -83,6 +83,7 @@ INTERRUPTED: dict[str, Callable[[Database, int], Any]] = {
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads here")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("way", INTERRUPTED)

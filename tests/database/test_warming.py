@@ -52,6 +52,7 @@ LATE = (
 """Kernels of some commits, or of few, that take little time to compile."""
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("how", ["install", "open"])
 def test_what_commits_call_is_compiled_when_rules_are_installed(
     how: str, warmed: Path, tmp_path: Path

@@ -184,6 +184,7 @@ def test_queries_agree_with_duckdb(case: str) -> None:
         assert spread(values_of(db.query(f"{head} <- {ATOM}."))) == spread(right), n_rows
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["auto", "trace", "delta", "views", "recompute"])
 def test_kept_heads_agree_with_duckdb(strategy: str) -> None:
     r = random.Random(strategy)

@@ -143,6 +143,7 @@ def test_once(seed: str) -> None:
     assert [tuple(row.values()) for row in first] == rows[:9]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
 def test_kept(strategy: str) -> None:
     workspace = Workspace()

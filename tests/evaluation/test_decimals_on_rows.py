@@ -108,6 +108,7 @@ def found(rule: str, table: pa.Table, maintained: bool) -> list[tuple[Any, ...]]
     return sorted(zip(*columns, strict=True))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("maintained", [False, True])
 @pytest.mark.parametrize("extremes", [False, True])
 @pytest.mark.parametrize("text", COMPUTED)

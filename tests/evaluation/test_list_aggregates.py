@@ -95,6 +95,7 @@ def test_queries_agree_with_duckdb(name: str) -> None:
             assert all(type_ == pa.list_(element) for type_ in lists)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_kept_heads_agree_with_duckdb(strategy: str) -> None:
     for name in ("integer", "text", "list"):

@@ -86,6 +86,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return both_nan or (type(ours) is type(theirs) and ours == theirs)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_casts(column: str, type_: str) -> None:

@@ -185,6 +185,7 @@ def connected_rules(draw: st.DrawFn) -> Rule:
     return Rule((head,), body)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("data", [data for data in DATA if data != "empty"])
 @given(rule=connected_rules(), threads=st.sampled_from((1, 2)))
 def test_random_rules_agree_with_sql(data: str, rule: Rule, threads: int) -> None:

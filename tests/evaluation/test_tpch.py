@@ -122,6 +122,7 @@ def test_rules_over_the_data_as_loaded(number: int, data_folder: Path) -> None:
     check(query.head, found, peer.answer(query.sql), query.order_by, sums=False)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("form", "strategy"), [("sql", "auto"), ("sql", "trace"), ("rules", "auto")])
 def test_heads_are_right_after_every_transaction(form: str, strategy: str, data_folder: Path) -> None:
     """All views, or programs, in one workspace."""

@@ -115,6 +115,7 @@ def changed(workspace: Workspace, before: dict[str, Rows], after: dict[str, Rows
             transaction.insert(name, list(rows - before[name]))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("nulls", "v", "w"), STATES)
 def test_once(nulls: Nulls, v: Rows, w: Rows) -> None:
     workspace = workspace_of(v, w, nulls)
@@ -125,6 +126,7 @@ def test_once(nulls: Nulls, v: Rows, w: Rows) -> None:
         assert sorted(found) == sorted(rows), literal
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("nulls", ["refuse", "keep"])
 @pytest.mark.parametrize("strategy", dict.fromkeys((*STRATEGIES, *COMPONENT_STRATEGIES)))
 def test_kept(strategy: str, nulls: Nulls) -> None:

@@ -204,6 +204,7 @@ def test_equal_rows_have_numbers_of_their_own() -> None:
     assert ranked.to_pydict() == {"r": [1, 3], "count": [2, 1]}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["trace", "delta", "views", "recompute", "auto"])
 def test_kept(strategy: str) -> None:
     r = random.Random(strategy)

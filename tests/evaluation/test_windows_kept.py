@@ -100,6 +100,7 @@ def marks() -> Iterator[None]:
         yield
 
 
+@pytest.mark.in_turns
 @pytest.mark.usefixtures("marks")
 @pytest.mark.parametrize("seed", range(12))
 def test_as_evaluated_anew(seed: int) -> None:

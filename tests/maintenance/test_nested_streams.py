@@ -183,6 +183,7 @@ def least_and_reach(levels: int, seed: int) -> Circuit:
     return body.incremental()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("levels", [0, 1, 2])
 @given(
     st.integers(0, 99), st.lists(st.dictionaries(st.integers(0, 7), st.sampled_from([-1, 1, 2]), max_size=3))

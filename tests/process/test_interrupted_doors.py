@@ -145,6 +145,7 @@ def places(scene: Scene, run: Callable[[Scene], object]) -> int:
     return amid.seen
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("door", DOORS)
 def test_an_interrupt_amid_compiled_code(door: str) -> None:
     scene, run = Scene(), DOORS[door]

@@ -57,6 +57,7 @@ def loaded(data: dict[str, list[Row]], nulls: bool = False) -> Database:
     return db
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("form", HEADS)
 def test_oracle_random_readers(form: str) -> None:
     arity, rules = HEADS[form]

@@ -149,6 +149,7 @@ def test_oracle_random_bodies_once(seed: int) -> None:
     assert "#computed" in str(ws.explain(case.rule)), case.rule
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_oracle_random_bodies_kept(seed: int, strategy: str) -> None:

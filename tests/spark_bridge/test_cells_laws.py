@@ -388,6 +388,7 @@ def nullable(random: Random, n_rows: int, columns: str, values: tuple[Any, ...] 
     return pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)})
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     "rule",
     [

@@ -57,6 +57,7 @@ ways = given(
 )
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("most_atoms", [2, 3, 4])
 @settings(max_examples=N_EXAMPLES)
 @ways

@@ -70,6 +70,7 @@ class Partition:
         return next(type_.domain.n_values for type_ in share._types if type_.domain.collector is not None)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_keys_that_never_come_back_leave_nothing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window of keys that no one has seen before."""

@@ -210,6 +210,7 @@ def test_what_is_missing_is_made_up_for(followed: Followed, missed: int) -> None
     assert followed.commits() == [1, *(range(2, 2 + missed) if remembered else [missed + 1])]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("missed", ["", "r", "b", "rr", "br", "rb", "brb", "rbr"])
 @pytest.mark.parametrize("before", ["", "r", "bbbb", "bbbbr"])
 def test_versions_without_a_batch_write_no_rows(followed: Followed, before: str, missed: str) -> None:

@@ -126,6 +126,7 @@ def test_a_place_is_warned_once(spark: SparkSession) -> None:
     assert "'h' has no cycle" in str(caught[0].message) and 'when="cyclic"' in str(caught[0].message)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("when", ["cyclic", "always"])
 def test_what_is_refused_raises_wherever_it_stands(spark: SparkSession, when: When) -> None:
     """Also in rows that join nothing, and where Spark would leave the column or the row out."""

@@ -14,8 +14,9 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_bridge import join, motifs
+from spark_bridge import motifs
 from spark_bridge.narrowing import fewer
+from support.by_cells import join
 from support.spark_programs import draw_program, found_rows
 
 pytestmark = [
@@ -50,6 +51,7 @@ def plan_of(frame: DataFrame) -> str:
 # -- rows -----------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(14))
 def test_oracle_random_chains(spark: SparkSession, seed: int) -> None:
     """Rows as often as Spark has them; of what a limit leaves, so many of those that are there."""

@@ -260,6 +260,7 @@ def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path, drivers: Driver
     check(tmp_path, SOME)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", AT_WORKERS)
 def test_workers_that_are_killed_are_replaced(tmp_path: Path, drivers: Drivers, point: str) -> None:
     """Spark tries a task again."""
@@ -270,6 +271,7 @@ def test_workers_that_are_killed_are_replaced(tmp_path: Path, drivers: Drivers, 
     check(tmp_path, SOME)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("mode", "fault"),
     [("stream", "commit: manifest moved:3"), ("driver-stream", "batch: committed, not cleaned:2")],

@@ -125,6 +125,7 @@ IN_DUCKDBS_WORDS = {
 """What Spark says in words of its own."""
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("of", SELECTS)
 def test_differential_selects(of: str, spark: SparkSession, frames: dict[str, DataFrame]) -> None:
     sql = SELECTS[of]

@@ -46,6 +46,7 @@ def shown(found: DataFrame) -> list[str]:
     return sorted(map(repr, found.toArrow().to_pylist()))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("rule", RULES)
 def test_joins_are_as_in_memory(spark: SparkSession, rule: str) -> None:
     random = Random(rule)

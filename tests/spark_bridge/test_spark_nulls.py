@@ -115,6 +115,7 @@ def wanted(spark: SparkSession, rule: str) -> Counter[str]:
     return Counter(set(found(spark.sql(CASES[rule]))))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("rule", CASES)
 def test_oracle_nulls_once(spark: SparkSession, rule: str) -> None:
     rows = some_rows(len(rule))
@@ -153,6 +154,7 @@ def history(spark: SparkSession, rule: str) -> list[Step]:
     return steps
 
 
+@pytest.mark.in_turns
 @PLACES
 @pytest.mark.parametrize("rule", MAINTAINED)
 def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str, where: str) -> None:

@@ -23,13 +23,14 @@ from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from lftj.errors import StateError, VerificationError
-from spark_bridge import JoinStats, MaintainedJoin, join
+from spark_bridge import JoinStats, MaintainedJoin
 from spark_bridge.places import executor_state
 from spark_bridge.places.kept_workspace import kept_at
 from spark_bridge.placing.job_names import DESCRIPTION
 from spark_bridge.stages.streaming import METRICS, check_next
 from spark_bridge.stages.turns import turn_on
 from spark_bridge.state.store import StateStore
+from support.by_cells import join
 
 RULE = "h(a, b) <- e(a, b), f(b)."
 EDGES, NODES, CHANGES = "a bigint, b bigint", "b bigint", "a bigint, b bigint, weight bigint"

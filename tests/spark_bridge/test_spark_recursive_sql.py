@@ -58,6 +58,7 @@ def rows_in(frame: DataFrame) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", SELECTS)
 def test_oracle_recursions(spark: SparkSession, name: str) -> None:
     edges = some_edges(len(name))

@@ -83,6 +83,7 @@ def told(found: DataFrame) -> Counter[str]:
     return shown(found.toArrow().to_pylist())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("where", ["executors", "driver", "auto"])
 @pytest.mark.parametrize(("text", "head"), [(STREAM + RULES, "busy"), (CLOSED, "sold_final")])
 def test_oracle_batches_of_a_stream(

@@ -218,6 +218,7 @@ class Followed:
             assert state.waterline == self.model.streams[name].waterline
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("name", "most_logged"), [*zip(CASES, (0, 2, 32, 2, 32, 0), strict=True)])
 def test_oracle_streams(name: str, most_logged: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_worker, "MOST_LOGGED", most_logged)

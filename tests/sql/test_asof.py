@@ -117,6 +117,7 @@ def test_oracle_each_row_with_its_nearest(data: st.DataObject) -> None:
     ws.verify()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("sign", sorted(HOLDS))
 @pytest.mark.parametrize("kind", ["", "left"])
 @pytest.mark.parametrize("type_", sorted(TYPES))

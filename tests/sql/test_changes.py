@@ -134,6 +134,7 @@ def check(ws: Workspace, tables: Tables, text: str) -> None:
             assert found is None, f"{name}: {found}\n{text}"
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("text", STATEMENTS)
 def test_a_statement(text: str) -> None:
     tables = Tables()
@@ -166,6 +167,7 @@ TEMPLATES = (
 )
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(6))
 def test_random_statements(seed: int) -> None:
     random = Random(f"{os.environ.get('LFTJ_SEED', 0)} changes {seed}")

@@ -101,6 +101,7 @@ def test_oracle_each_statement(wide: bool, monkeypatch: pytest.MonkeyPatch) -> N
     workspace.check_invariants()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(3))
 def test_oracle_many_statements(seed: int, tmp_path: Path) -> None:
     """Random rows and clauses, in a folder that is opened again."""

@@ -86,6 +86,7 @@ def created(statement: Statement, ws: Workspace, strategy: str, right: list[Row]
     return True
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("statement", CORPUS, ids=lambda statement: statement.name)
 def test_kept(statement: Statement) -> None:
     """By two strategies side by side."""

@@ -27,6 +27,7 @@ select part, k from t"""
 TEXTS = {"series": SERIES, "parts": PARTS, "days": DAYS, "pairs": PAIRS}
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.parametrize("bag", [False, True])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -135,6 +135,7 @@ def arrow(rows: Sequence[tuple[int | None, ...]]) -> pa.Table:
 KINDS = ("regular", "regular", "regular", "negative", "null", "no key", "zero", "empty", "regular")
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.parametrize("strategy", ["auto", "views", "delta", "trace", "recompute"])
 @pytest.mark.parametrize("name", TEXTS)
@@ -142,6 +143,7 @@ def test_weights_turn_negative_and_back(name: str, strategy: str) -> None:
     check_days(name, TEXTS[name], 30, strategy, by_bar=name != "PSP").verify()
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", COMPARED)
 def test_each_way_to_compare(name: str) -> None:
@@ -182,6 +184,7 @@ def operations(name: str, n_rows: int, nulls: Literal["refuse", "keep"]) -> int:
     return sum(taken[20:])
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.parametrize("nulls", ["refuse", "keep"])
 @pytest.mark.parametrize("name", ["VWAP", "MST", "PSP"])

@@ -72,6 +72,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("call", WINDOWS)
 def test_windows_of_a_table_once_and_kept(call: str, peer: Any) -> None:
     random = Random(call)

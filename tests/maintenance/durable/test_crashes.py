@@ -54,6 +54,7 @@ class Crash(NamedTuple):
     files: dict[Path, bytes]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(2))
 def test_a_crash_at_each_step_loses_no_change_that_was_made(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -265,6 +265,7 @@ def machine_of(strategy: str) -> type[RuleBasedStateMachine]:
     return Life
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
 def test_what_grows_is_what_was_there_when_it_came(strategy: str) -> None:
     run_state_machine_as_test(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from maintenance import Workspace
 from support.rows import rows_of
+from support.turns import drawn_in_turns, share
 
 NOON = datetime.datetime(2026, 3, 2, 12)
 
@@ -76,7 +77,8 @@ def visits(ws: Workspace) -> set[tuple[object, ...]]:
 clicks = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@drawn_in_turns
+@settings(max_examples=share(40), deadline=None)
 @given(data=st.data(), way=st.sampled_from(["trace", "delta", "views", "auto", "recompute", "sql"]))
 def test_oracle_sessions_follow(data: st.DataObject, way: str) -> None:
     some = [(*one, number) for number, one in enumerate(data.draw(clicks))]

@@ -109,6 +109,7 @@ def drawn(chance: random.Random, model: Model, name: str, latest: int) -> Batch:
     return rows
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("merges", [(4096, 8), (0, 1)])
 @pytest.mark.parametrize("strategy", [*(name for name in STRATEGIES if name != "stages"), "stages"])
 def test_contents_are_the_filtered_history(strategy: str, merges: tuple[int, int]) -> None:

@@ -23,6 +23,7 @@ from maintenance.image import read_image, write_image
 from support.kept_lives import without_image
 from support.small_limits import small_limits, wide_relations
 from support.stream_model import Batch, Model, ModelStream, Row
+from support.turns import drawn_in_turns, share
 
 RULES = """
 vol[s] = sum(q) <- trade(s, q, t).
@@ -105,6 +106,7 @@ def heads(trades: Counter[Any], quotes: Counter[Any], since: Any) -> dict[str, s
     }
 
 
+@drawn_in_turns
 class StreamMachine(RuleBasedStateMachine):
     """A workspace in a folder, and the history of its streams."""
 
@@ -370,4 +372,4 @@ class StreamMachine(RuleBasedStateMachine):
 
 
 TestStreams = StreamMachine.TestCase
-TestStreams.settings = settings(max_examples=60, stateful_step_count=14, deadline=None)
+TestStreams.settings = settings(max_examples=share(60), stateful_step_count=14, deadline=None)

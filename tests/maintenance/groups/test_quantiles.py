@@ -35,6 +35,7 @@ def by_hand(rows: set[Row]) -> dict[str, set[tuple[object, ...]]]:
     }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=15)
 @given(data=st.data())

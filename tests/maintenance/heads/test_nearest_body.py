@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from maintenance import Workspace
 from maintenance.image import read_image, write_image
+from support.turns import drawn_in_turns, share
 
 pytestmark = pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning")
 
@@ -161,7 +162,8 @@ def quotes(least: int) -> st.SearchStrategy[list[Quote]]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@drawn_in_turns
+@settings(max_examples=share(150), deadline=None)
 @given(data=st.data(), shape=st.sampled_from(SHAPES), per=st.sampled_from(sorted(PERS)), shared=st.booleans())
 def test_oracle_what_is_nearest_follows(data: st.DataObject, shape: Shape, per: str, shared: bool) -> None:
     whole = ("int64", "date", "timestamp", "zoned")

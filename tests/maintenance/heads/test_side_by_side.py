@@ -127,6 +127,7 @@ class Play:
         return tx
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("nulls", [True, False])
 def test_heads_follow_what_comes_and_goes(strategy: str, nulls: bool) -> None:

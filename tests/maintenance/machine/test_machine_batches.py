@@ -127,6 +127,7 @@ def check_batch(both: list[Workspace], transactions: list[list[Change]]) -> int:
     return n_stepped - applied.stats.fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.kernel
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("strategy", ["delta", "views", "auto"])
@@ -275,6 +276,7 @@ class Scene:
         assert +self.heard == Counter(rows_of(self.ws["x"].table))
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
 @pytest.mark.parametrize("sizes", SIZES)

@@ -162,6 +162,7 @@ def outcome(ws: Workspace, change: str, rows: list[tuple[Any, ...]]) -> Any:
     return sorted(map(repr, rows_of(tx.changes["h"]))), tx.stats.fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("part", range(2))
 def test_random_expressions(part: int) -> None:
     programs, taken, fast = 0, 0, 0

@@ -110,6 +110,7 @@ def in_step(both: list[Workspace], values: tuple[float, ...], seed: int, n: int 
     return fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("sizes", [None, Sizes(rows=200, few=3, many=9, spilled=2)])
 @pytest.mark.parametrize("rules", [*COMPUTED, *ADDED_UP])
 def test_doubles_are_as_the_general_way_has_them(rules: str, sizes: Sizes | None) -> None:
@@ -127,6 +128,7 @@ def test_whole_numbers_that_are_no_doubles_go_the_general_way() -> None:
         assert one == other and (bool(fast) == (abs(key) <= 2**53) or number == 0)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("rules", [*COMPUTED[::2], *ADDED_UP])
 @pytest.mark.parametrize("values", [OF_ALL_SIZES, SPECIAL])
 def test_doubles_of_all_sizes_and_none(rules: str, values: tuple[float, ...]) -> None:

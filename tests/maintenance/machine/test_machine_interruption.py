@@ -127,6 +127,7 @@ def _python_takes_interrupts() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::lftj.errors.HousekeepingWarning")
 @pytest.mark.usefixtures("_python_takes_interrupts")

@@ -104,6 +104,7 @@ class Model:
                     del self.rows[name][key]
 
 
+@pytest.mark.in_turns
 @pytest.mark.kernel
 @pytest.mark.parametrize(
     "sizes",

@@ -177,6 +177,7 @@ def in_step(both: list[Workspace], seed: int, n: int, domain: int) -> int:
     return fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.kernel
 @pytest.mark.parametrize(("rules", "sizes"), OF_BOTH_SIZES)
 def test_a_kind_goes_by_the_machine(rules: str, sizes: Sizes | None) -> None:

@@ -105,6 +105,7 @@ def outcome(ws: Workspace, gone: list[Row], came: list[Row]) -> tuple[Any, int]:
     return {name: sorted(rows_of(its), key=repr) for name, its in tx.changes.items()}, tx.stats.fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.kernel
 @pytest.mark.parametrize("is_wide", [True, False])
 @pytest.mark.parametrize("rules", RULES)
@@ -190,6 +191,7 @@ def test_all_goes_by_the_machine_while_dictionaries_grow() -> None:
     assert all(ways[2:])
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("is_wide", [True, False])
 def test_batches_read_and_enter_too(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there is room for at first; and a head that is not stepped one by one enters texts."""

@@ -134,6 +134,7 @@ def in_step(both: list[Workspace], draw: Draw, n: int) -> int:
     return fast
 
 
+@pytest.mark.in_turns
 @pytest.mark.kernel
 @pytest.mark.parametrize(
     "how", [{}, {"ahead": 50}, {"keep": 40}, {"lateness": 0}, {"keep": None}, {"keep": 20_000}, {"bag": True}]

@@ -127,6 +127,7 @@ def is_wide(request: pytest.FixtureRequest) -> Iterator[bool]:
         yield request.param
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("is_wide", [False, True], ids=["narrow", "wide"], indirect=True)
 @pytest.mark.parametrize("nulls", ["refuse", "keep"])
 @pytest.mark.parametrize("kind", VALUES, ids=str)

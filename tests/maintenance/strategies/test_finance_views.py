@@ -47,6 +47,7 @@ def refuse_other_answers(ws: Workspace, folder: Path, size: str) -> None:
             assert values(ws, view) == published
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["views", "delta", "auto", "recompute"])
 def test_every_event_of_the_tiny_book(data_folder: Path, strategy: str) -> None:
     events = order_book.events(data_folder, "tiny")

@@ -44,6 +44,7 @@ def drawn(random: Random) -> Row:
     return random.choice(VALUES), random.choice(VALUES)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", EVERY)
 @pytest.mark.parametrize("body", BODIES)
 def test_oracle_keys_that_are_null_on_both_sides(body: str, strategy: str) -> None:

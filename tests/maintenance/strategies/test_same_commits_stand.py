@@ -178,6 +178,7 @@ def views_are_chosen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_off, "LEAST_LISTED", 1.0)
 
 
+@pytest.mark.in_turns
 @settings(max_examples=2)
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule.partition("<-")[0] + case.rule[-20:])

@@ -129,6 +129,7 @@ def churned(
         rows = following
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", PLAIN)
 def test_counters_stay_exact_and_work_near_the_bound(name: str) -> None:
     """DBSP and differential dataflow look at every assignment whose iteration changes: their lower bound."""

@@ -149,6 +149,7 @@ def edges_of(random: Random, size: int, nodes: int) -> list[tuple[int, int]]:
     return [(random.randrange(nodes), random.randrange(nodes)) for _ in range(size)]
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("strategy", ["delta", "auto"])
 def test_every_kind_of_rule_that_goes_at_once(strategy: str, seed: int) -> None:

@@ -225,6 +225,7 @@ OPERATIONS: dict[str, Callable[[Scene], None]] = {
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_exception_at_every_line(operation: str) -> None:
     run = OPERATIONS[operation]

@@ -80,6 +80,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Killed]:
     }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("fault", FAULTS)
 def test_killed_at_any_point_nothing_that_returned_is_lost(killed: dict[str, Killed], fault: str) -> None:
     folder, version, triangles, returned, code = killed[fault]

@@ -79,6 +79,7 @@ def heads_of(program: Program) -> list[str]:
     return list(dict.fromkeys(one.relation for rule in program for one in rule.heads))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", KEPT_BY)
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_the_textbook_follows(name: str, strategy: str) -> None:
@@ -128,6 +129,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], strategy: str) -> None
     workspace.verify()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", KEPT_BY)
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())

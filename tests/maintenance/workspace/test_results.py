@@ -67,6 +67,7 @@ def change(workspace: Workspace, data: dict[str, set[Row]], random: Random, null
     return transaction.changes["q"].to_pylist()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("form", HEADS)
 def test_oracle_wanted_heads_are_those_of_brute_force(form: str, tmp_path: Path) -> None:
     arity, rules = HEADS[form]

@@ -126,6 +126,7 @@ def drawn(choice: random.Random) -> datetime.datetime:
     return BEGIN + hours * 3600 * SECOND + choice.randint(-25, 40) * SECOND
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["trace", "delta", "views", "recompute", "auto"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_rules_with_times_are_kept(strategy: str, wide: bool) -> None:

@@ -92,6 +92,7 @@ class Window:
         return transaction
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_keys_that_never_come_back_leave_nothing(strategy: str, eager: None) -> None:
     workspace = workspace_of(strategy)
@@ -136,6 +137,7 @@ def test_texts_and_sums_of_groups_leave_nothing(monkeypatch: pytest.MonkeyPatch)
     assert max(n for _, n in sizes[240:]) <= 1.01 * max(n for _, n in sizes[:240])
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("seed", "strategy"), list(enumerate(STRATEGIES)))
 def test_whoever_holds_a_version_reads_its_values(seed: int, strategy: str) -> None:
     """Snapshots, tables, undecoded changes, open transactions and half read queries, held at random."""
