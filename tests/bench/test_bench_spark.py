@@ -136,6 +136,7 @@ def test_a_power_law_graph_is_the_one_that_the_note_describes() -> None:
 # -- in Spark ----------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("key", ["lftj", *spark_workloads.PEERS])
 def test_differential_joins_and_sql_find_the_same(key: str, files: dict[str, str]) -> None:
     row = measured(QUICK["spark count"], key, files)
@@ -215,6 +216,7 @@ def test_a_maintained_join_goes_on_after_its_batches_and_in_a_new_process(files:
     assert answer(workload, "lftj:whole, listed", files) == workload.expected
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("key", ["lftj", "lftj:transformWithState"])
 def test_differential_a_stream_keeps_the_head_with_either_state(key: str, files: dict[str, str]) -> None:
     row = measured(QUICK["spark stream"], key, files)

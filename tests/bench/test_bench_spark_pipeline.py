@@ -33,6 +33,7 @@ def small(data_folder: Path) -> dict[str, pa.Table]:
     return loaded
 
 
+@pytest.mark.in_turns
 def test_days_are_followed_once_also_by_another_that_goes_on(
     spark: SparkSession, data_folder: Path, tmp_path: Path
 ) -> None:

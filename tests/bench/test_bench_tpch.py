@@ -75,6 +75,7 @@ def test_answers_that_differ(found: dict[str, list[float | None]], complaint: st
         check("other", pa.table(found), expected, "a")
 
 
+@pytest.mark.in_turns
 def test_the_report(data_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded(data_folder)
     command.main(["--quick", "--only", "3,12", "--strategies", "delta,views", "--out", os.fspath(tmp_path)])

@@ -59,6 +59,7 @@ CHILD = """
 """
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("threads", [1, 2])
 def test_fifty_million_tuples_stream_in_bounded_memory(threads: int) -> None:
     command = [sys.executable, "-c", textwrap.dedent(CHILD)]

@@ -173,6 +173,7 @@ def test_a_short_compilation_is_not_announced_and_a_longer_one_again(
     assert capsys.readouterr().err.count(LINE) == 1
 
 
+@pytest.mark.in_turns
 def test_processes_compile_into_one_folder_at_once(tmp_path: Path) -> None:
     code = "import indices.monoid as m, numpy as np; assert m.SUM.operation(np.int64).ctypes(2, 3) == 5"
     environment = child_environment(LFTJ_CACHE_DIR=str(tmp_path))

@@ -91,6 +91,7 @@ def test_a_sum_whose_gain_is_in_doubt_is_tried_as_written(hub: int, has_views: b
         assert operations(db, CHAIN) < 2_000_000 < hub**2 // 4
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 @pytest.mark.parametrize(("head", "is_apart"), [("h[]", True), ("h[a]", True), ("h[a, b, d]", False)])
 def test_circles_that_meet_in_one_variable_are_counted_apart(head: str, is_apart: bool) -> None:

@@ -89,6 +89,7 @@ def ratio(shape: Shape, kind: Kind, every: bool) -> float:
     return chosen / max(best, 1.0)
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 def test_the_chosen_order_is_near_the_best_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue's bounds: at most 2x the best on 90% of the cases and at most 5x on all.

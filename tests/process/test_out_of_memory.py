@@ -98,6 +98,7 @@ ws.verify()
 }
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("case", CASES)
 def test_a_process_with_little_memory_goes_on(case: str) -> None:
     done = subprocess.run(

@@ -64,6 +64,7 @@ def run(code: str, archive: Path, folder: Path, cache: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 def test_a_rule_is_maintained_and_takes_the_kernels_that_are_there(
     archive: Path, tmp_path: Path, warmed: Path | None

@@ -164,6 +164,7 @@ def by_rounds(text: str, tables: dict[str, pa.Table], head: str, random: Random)
     return known[program.plans()[-1].name]
 
 
+@pytest.mark.in_turns
 def test_oracle_the_textbook_over_dense_data() -> None:
     sizes = Counter[str]()
     for name, program in TEXTBOOK.items():

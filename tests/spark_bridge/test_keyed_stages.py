@@ -138,6 +138,7 @@ def most_logged(request: pytest.FixtureRequest) -> Iterator[int]:
         yield request.param
 
 
+@pytest.mark.in_turns
 def test_oracle_batches_by_key(tmp_path: Path, most_logged: int) -> None:
     taken = []
     for seed in {0: (0, 1), 1: (0,), 32: (1,)}[most_logged]:

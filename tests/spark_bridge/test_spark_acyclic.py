@@ -54,6 +54,7 @@ def test_oracle_rules_by_cells_and_by_spark(spark: SparkSession, seed: int) -> N
     refuse_differences(spark, draw_program(Random(seed)))
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_oracle_rules_that_are_kept(spark: SparkSession, tmp_path: Path, where: str) -> None:
     random = Random(3)

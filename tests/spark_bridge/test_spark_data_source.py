@@ -112,6 +112,7 @@ def test_a_batch_of_a_stream_is_one_transaction_once(tmp_path: Path) -> None:
         ChangesSink(str(tmp_path), "node", "").commit([again], 0)
 
 
+@pytest.mark.in_turns
 def test_a_stream_of_sparks_from_a_state(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(HeadSource)
     join = kept(spark, tmp_path / "state", "executors")

@@ -194,6 +194,7 @@ def version_in_driver(folder: Path) -> int:
         return max((row["version"] for row in workspace[ACCOUNT].table.to_pylist()), default=1)
 
 
+@pytest.mark.in_turns
 def test_an_application_killed_at_every_point_applies_each_batch_once(
     tmp_path: Path, drivers: Drivers
 ) -> None:
@@ -215,6 +216,7 @@ def test_an_application_killed_at_every_point_applies_each_batch_once(
     check(tmp_path, MANY)
 
 
+@pytest.mark.in_turns
 def test_a_driver_that_has_the_state_is_killed_at_every_point(tmp_path: Path, drivers: Drivers) -> None:
     """Also while the state is made: what was begun goes."""
     for fault in ("folder: change on disk, not told:2", "folder: data written, no manifest"):
@@ -231,6 +233,7 @@ def test_a_driver_that_has_the_state_is_killed_at_every_point(tmp_path: Path, dr
     check(tmp_path, MANY)
 
 
+@pytest.mark.in_turns
 def test_a_driver_is_killed_amid_a_move_to_the_executors(tmp_path: Path, drivers: Drivers) -> None:
     """Before the manifest is in place, and behind that: nothing is left of the workspace then."""
     for point, is_there in (
@@ -246,6 +249,7 @@ def test_a_driver_is_killed_amid_a_move_to_the_executors(tmp_path: Path, drivers
     check(tmp_path, SOME, first=2)
 
 
+@pytest.mark.in_turns
 def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, drivers: Drivers) -> None:
     """A task is tried twice."""
     done = drivers.run("apply", tmp_path, SOME, "worker: written, not reported")
@@ -253,6 +257,7 @@ def test_nothing_is_left_of_a_batch_whose_workers_all_die(tmp_path: Path, driver
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
 
 
+@pytest.mark.in_turns
 def test_nothing_is_left_of_an_interrupted_batch(tmp_path: Path, drivers: Drivers) -> None:
     """By Ctrl-C, and of one of a stream that is stopped."""
     done = drivers.run("interrupted", tmp_path, SOME)

@@ -219,6 +219,7 @@ def test_what_shows_the_keys_has_no_equal_rows(spark: SparkSession, tmp_path: Pa
         MaintainedJoin.from_sql(sql, tables, key={"orders": ["no"]}, state=tmp_path / "other")
 
 
+@pytest.mark.in_turns
 def test_a_select_is_kept(spark: SparkSession, frames: dict[str, DataFrame], tmp_path: Path) -> None:
     sql = (
         "SELECT p.city, count(*) AS n, max(e.dst) AS most FROM person p JOIN edge e ON e.src = p.id"

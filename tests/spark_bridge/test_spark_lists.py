@@ -56,6 +56,7 @@ def test_joins_are_as_in_memory(spark: SparkSession, rule: str) -> None:
         assert shown(join(rule, {"r": frame}, partitions=2, **options)) == in_memory(rule, rows)
 
 
+@pytest.mark.in_turns
 def test_they_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(4)
     for place, rule in enumerate((RULES[0], RULES[4], RULES[6], RULES[7])):

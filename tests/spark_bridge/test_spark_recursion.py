@@ -98,6 +98,7 @@ def test_oracle_a_head_by_rounds(spark: SparkSession, caplog: pytest.LogCaptureF
     assert set(rows(in_one_cell)) == expected and len(caplog.messages) < 8
 
 
+@pytest.mark.in_turns
 def test_oracle_best_values_by_rounds(spark: SparkSession) -> None:
     edges = some_edges(30, 24, 2)
     found = rows(join(COMPONENTS, {"edge": frame_of(spark, edges)}, nulls="keep", partitions=2))

@@ -74,6 +74,7 @@ def some_edges(random: Random) -> set[Edge]:
     return {(random.randrange(9), random.randrange(9)) for _ in range(40)}
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_heads_have_one_state_and_one_version(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """Changes, tables, Delta tables, and what is read beside, of each head; a head may be read by another."""

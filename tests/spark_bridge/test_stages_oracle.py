@@ -225,6 +225,7 @@ def test_a_cell_that_is_new_takes_a_batch_as_a_whole(make: MakeFollowed) -> None
     followed.check()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("most_logged", [0, 1, 32])
 def test_engines_of_tries_with_other_input_are_not_gone_on_with(
     make: MakeFollowed, monkeypatch: pytest.MonkeyPatch, most_logged: int

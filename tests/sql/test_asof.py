@@ -86,6 +86,7 @@ quotes = st.lists(st.tuples(symbols, times, st.one_of(st.integers(0, 3), st.none
 TRADE, QUOTE = ("s", "t", "e"), ("s", "u", "p")
 
 
+@pytest.mark.in_turns
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_oracle_each_row_with_its_nearest(data: st.DataObject) -> None:

@@ -32,6 +32,7 @@ print(most - before)
 """
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("asked", ["of an array", "of a run"])
 def test_to_ask_for_an_address_leaves_nothing_behind(asked: str) -> None:
     """However often it was asked for, no call takes more memory than the first.

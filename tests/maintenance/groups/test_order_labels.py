@@ -83,6 +83,7 @@ def test_one_gap_takes_a_value_for_each_bit_of_the_spacing() -> None:
     assert labels.generation == 1
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("downwards", [False, True])
 def test_one_gap_takes_many_values_that_come_in_order(downwards: bool) -> None:
     """And what each of them moves is a stated number, however many there are."""

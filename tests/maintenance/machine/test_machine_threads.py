@@ -45,6 +45,7 @@ def _by_turns() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("keeps", [True, False], ids=["values stay", "values go"])
 def test_values_that_several_threads_enter(keeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries compute decimals, other transactions bring texts and decimals; dictionaries grow in each."""

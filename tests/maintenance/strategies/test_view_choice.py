@@ -216,6 +216,7 @@ def phases(length: int) -> Iterator[list[Change]]:
                 yield [("R", (new, key), 1) if step % 2 else ("U", (key, new), 1)]
 
 
+@pytest.mark.in_turns
 def test_an_adversary_of_changing_phases_gains_a_factor_at_most() -> None:
     """At most three times the best of the three fixed choices, in counted operations; here it is no worse."""
     totals = {}

@@ -61,6 +61,7 @@ def held_bytes(workspace: Workspace) -> int:
     return sum(version.nbytes for version in workspace._state.versions.values())
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("strategy", ["delta", "trace"])
 def test_single_changes_move_a_stated_number_of_rows(strategy: str) -> None:
     """The same bound for a relation and for one of four times the size; and memory stays where it is.

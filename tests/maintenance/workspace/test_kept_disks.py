@@ -28,6 +28,7 @@ def folder(tmp_path: Path) -> Path:
 # -- disks that fail ----------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(
     ("error", "lasting"), [(errno.EIO, False), (errno.ENOSPC, True)], ids=["once", "from then on"]
 )

@@ -58,6 +58,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("act", ["commit", "install"])
 def test_an_interruption_leaves_folder_and_workspace_alike(tmp_path: Path, act: str) -> None:
     """What the folder says is read again where the interrupted act has written to it."""

@@ -79,6 +79,7 @@ def follow(scenario: Scenario, steps: list[list[Staged]], other: str, **options:
         workspace.verify()
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("gap", "most_atoms"), [(0, 3), (8, 3), (0, 4), (2, 2)])
 @drawn_daily
 @settings(suppress_health_check=list(HealthCheck))

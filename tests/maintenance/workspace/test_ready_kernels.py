@@ -69,6 +69,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.in_turns
 def test_commits_load_nothing() -> None:
     """A first process compiles what nobody has compiled yet."""
     nothing: dict[str, list[str]] = {each: [] for each in ("existence", "auto", "trace", "stages", "machine")}
