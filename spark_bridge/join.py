@@ -57,8 +57,8 @@ OwnFrame = Callable[[Mapping[str, DataFrame]], DataFrame]
 
 BY_OWN = "no cycle: by Spark's own operators"
 OWN_IS_QUICKER = (
-    'no cycle: if it joins by foreign keys Spark\'s own plan will be quicker; when="cyclic" takes it, but for'
-    " shares="
+    'no cycle: if it joins by foreign keys Spark\'s own plan will be quicker; when="cyclic", without shares=,'
+    " takes it"
 )
 
 
