@@ -3,8 +3,8 @@
 The application of ``failing_application.py`` is started again and again on one state, each time to be killed
 with SIGKILL at the next of the fault points; it gives all batches anew each time.  Most of its drivers are at
 the Java of the tests' session, and are forked from a process that has loaded their modules.  Those that have
-to go on from what killed ones left have workers of their own, which know of nothing.  One that is killed amid
-a stream is a whole application, as users have it.
+to go on from what killed ones left have workers of their own, which know of nothing; the one that is killed
+amid a stream, whose queries have to end with it, is a whole application.
 """
 
 from __future__ import annotations
@@ -284,17 +284,13 @@ def test_workers_that_are_killed_are_replaced(tmp_path: Path, drivers: Drivers, 
 def test_a_stream_goes_on_from_its_checkpoint(
     tmp_path: Path, drivers: Drivers, mode: str, fault: str
 ) -> None:
-    """Spark does not know yet of the batch that was committed, and gives it again.
-
-    The query of a driver that is killed at the session's Java ends at its next call of it.
-    """
+    """Spark does not know yet of the batch that was committed, and gives it again."""
     (tmp_path / "incoming").mkdir()
     for number, changes in enumerate(batches(SOME)):
         file = tmp_path / "incoming" / f"{number:02}.parquet"
         pq.write_table(change_table(changes), file)
         os.utime(file, (1_000_000 + number, 1_000_000 + number))  # files are taken by their age
-    run = run_whole if mode == "stream" else drivers.run
-    done = run(mode, tmp_path, SOME, fault)
+    done = run_whole(mode, tmp_path, SOME, fault)
     assert done.code == -signal.SIGKILL, done.said
     done = drivers.run(mode, tmp_path, SOME)
     assert done.code == 0, done.said
