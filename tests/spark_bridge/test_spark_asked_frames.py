@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from spark_bridge import motifs
 from spark_bridge.narrowing import fewer
 from support.by_cells import join
-from support.spark_programs import draw_program, found_rows
+from support.spark_programs import dense_edges, draw_program, found_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -29,9 +29,7 @@ TRIANGLES = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
 
 @pytest.fixture(scope="module")
 def edges(spark: SparkSession) -> DataFrame:
-    random = Random(3)
-    pairs = {(random.randrange(12), random.randrange(12)) for _ in range(70)}
-    return spark.sql(f"SELECT * FROM VALUES {', '.join(map(str, sorted(pairs)))} t(src, dst)")
+    return dense_edges(spark)
 
 
 @pytest.fixture(scope="module")

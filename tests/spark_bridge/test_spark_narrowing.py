@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 pytest.importorskip("pyspark")
@@ -13,7 +11,7 @@ from pyspark.sql import functions as F
 
 from lftj.errors import LimitError, SourceError
 from support.by_cells import explain, join
-from support.spark_programs import found_rows
+from support.spark_programs import dense_edges, found_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -26,9 +24,7 @@ PATHS = "n[a] = count() <- edge(a, b), edge(b, _)."
 
 @pytest.fixture(scope="module")
 def edges(spark: SparkSession) -> DataFrame:
-    random = Random(3)
-    pairs = {(random.randrange(12), random.randrange(12)) for _ in range(70)}
-    return spark.sql(f"SELECT * FROM VALUES {', '.join(map(str, sorted(pairs)))} t(src, dst)")
+    return dense_edges(spark)
 
 
 def test_oracle_columns_and_limits_of_rows(spark: SparkSession, edges: DataFrame) -> None:

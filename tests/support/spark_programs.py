@@ -290,3 +290,10 @@ def refuse_other_batches(
 def _as_value(row: Row) -> Row:
     """Rows of equal values as equal texts."""
     return tuple("0.0" if text == "-0.0" else text for text in row)
+
+
+def dense_edges(spark: SparkSession) -> DataFrame:
+    """A graph of 12 vertices in which paths and triangles are many: ``src``, ``dst``."""
+    random = Random(3)
+    pairs = {(random.randrange(12), random.randrange(12)) for _ in range(70)}
+    return spark.sql(f"SELECT * FROM VALUES {', '.join(map(str, sorted(pairs)))} t(src, dst)")
