@@ -29,6 +29,7 @@ from support.paths import TESTS, child_environment
 
 pytest.importorskip("pyspark")
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import lftj
@@ -126,9 +127,10 @@ class Drivers:
 
     def close(self) -> None:
         self._process.communicate(timeout=SECONDS)  # its input ends
-        if getattr(self._gateway, "_callback_server", None) is not None:
-            self._gateway.shutdown_callback_server()
-            self._gateway._callback_server = None  # what Spark takes for: none was started
+        server = self._gateway.__dict__.get("_callback_server")
+        if server is not None:  # not shut and started anew: shutting it can wait for a call that never ends
+            java = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)
+            java.resetCallbackClient(java.getCallbackClient().getAddress(), server.get_listening_port())
 
 
 @pytest.fixture(scope="module")
