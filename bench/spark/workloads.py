@@ -69,6 +69,7 @@ def _one(
     expected: int,
     floor: float | None,
     note: str = "",
+    limit: float = LIMIT_SECONDS,
 ) -> Workload:
     return Workload(
         f"spark-{name}",
@@ -79,18 +80,24 @@ def _one(
         task="spark count",
         targets=_against_both(floor),
         threads=2,
-        limit=LIMIT_SECONDS,
+        limit=limit,
         note=note,
     )
 
 
 def triangles(
-    graph: str, title: str, expected: int, floor: float | None = None, note: str = "", sql: str = _PATHS
+    graph: str,
+    title: str,
+    expected: int,
+    floor: float | None = None,
+    note: str = "",
+    sql: str = _PATHS,
+    limit: float = LIMIT_SECONDS,
 ) -> Workload:
     """Triangles counted."""
     name, tables = f"triangles-{graph}", {"edge": graph}
     counted = sql.format("count(*)")
-    return _one(name, f"triangles, {title}", tables, _TRIANGLE_BODY, counted, expected, floor, note)
+    return _one(name, f"triangles, {title}", tables, _TRIANGLE_BODY, counted, expected, floor, note, limit)
 
 
 def cliques(graph: str, title: str, expected: int, floor: float | None = None) -> Workload:

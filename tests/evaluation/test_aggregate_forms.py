@@ -172,6 +172,7 @@ def values_of(found: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*found.to_pydict().values(), strict=True))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("case", CASES)
 def test_queries_agree_with_duckdb(case: str) -> None:
     head, query = CASES[case]

@@ -80,6 +80,7 @@ def answers(rows: list[tuple[Any, ...]], element: pa.DataType, queries: Iterable
     return (shown(connection.sql(query).to_arrow_table().to_pylist()) for query in queries)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_queries_agree_with_duckdb(name: str) -> None:
     element, values = ELEMENTS[name]

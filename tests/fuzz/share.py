@@ -5,11 +5,12 @@ from __future__ import annotations
 from fuzz.draw import draw
 from fuzz.outcome import Found, in_a_process, judged
 from support.daily import SEED
+from support.turns import share
 
 PIECES = 8
 """So many tests, that processes may share."""
 
-CASES = 6
+CASES = share(6)
 """In a piece."""
 
 SECONDS = 300.0

@@ -1,4 +1,4 @@
-"""Random rules in Spark beside the SQL that says the same, once and kept, in the driver and on executors.
+"""Random rules in Spark beside SQL that says the same: once, asked for less behind it, kept in both places.
 
 A case is the number that its relations, rule and changes are drawn by (:mod:`support.spark_programs`).  Each
 takes Spark seconds, so these are played where they are asked for alone, ``make fuzz ONLY=spark``.
@@ -25,6 +25,8 @@ def play_spark(case: Case) -> None:
     session, r = spark_session(), random.Random(case.options["number"])
     drawn = spark_programs.draw_program(r)
     spark_programs.refuse_differences(session, drawn)
+    for when in ("cyclic", "always"):
+        spark_programs.refuse_other_chains(session, drawn, r, when=when)
     with tempfile.TemporaryDirectory() as folder:
         for where in ("driver", "executors"):
             options = {"where": where, **({"partitions": 2} if where == "executors" else {})}

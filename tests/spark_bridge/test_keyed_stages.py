@@ -191,6 +191,7 @@ REFUSED: tuple[tuple[dict[str, pa.Table], type[Exception], str], ...] = (
 )
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("changes", "kind", "message"), REFUSED, ids=[each[2] for each in REFUSED])
 def test_what_is_refused(
     changes: dict[str, pa.Table], kind: type[Exception], message: str, tmp_path: Path

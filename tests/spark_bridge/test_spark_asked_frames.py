@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from spark_bridge import motifs
 from spark_bridge.narrowing import fewer
 from support.by_cells import join
-from support.spark_programs import dense_edges, draw_program, found_rows
+from support.spark_programs import dense_edges, draw_program, found_rows, refuse_other_chains
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lftj.errors.CartesianProductWarning"),
@@ -54,43 +54,7 @@ def plan_of(frame: DataFrame) -> str:
 def test_oracle_random_chains(spark: SparkSession, seed: int) -> None:
     """Rows as often as Spark has them; of what a limit leaves, so many of those that are there."""
     random = Random(seed)
-    drawn = draw_program(random, most_rows=60)
-    found: DataFrame = join(drawn.rule, drawn.frames(spark), nulls="keep", partitions=2)
-    rows: DataFrame = spark.createDataFrame(found.collect(), found.schema)
-    unlimited, limited, done = rows, False, []
-    for _ in range(random.randint(2, 5)):
-        name, args = drawn_step(random, rows.columns, drawn.condition, drawn.shown, limited)
-        done.append((name, args))
-        found, rows = getattr(found, name)(*args), getattr(rows, name)(*args)
-        assert found.columns == rows.columns
-        if name == "limit":
-            limited = True
-        else:
-            unlimited = getattr(unlimited, name)(*args)
-    expected, there = found_rows(rows), found_rows(found)
-    if limited:
-        assert sum(there.values()) == sum(expected.values()), (drawn, done)
-        assert there <= found_rows(unlimited), (drawn, done)
-    else:
-        assert there == expected, (drawn, done)
-
-
-def drawn_step(
-    random: Random, columns: list[str], condition: str, shown: tuple[str, ...], limited: bool
-) -> tuple[str, tuple[Any, ...]]:
-    some = random.sample(columns, random.randint(1, len(columns)))
-    steps: list[tuple[str, tuple[Any, ...]]] = [("select", tuple(some)), ("select", (some,))]
-    if len(some) < len(columns):
-        steps.append(("drop", tuple(some)))
-    steps.append(("limit", (random.randint(0, 9),)))
-    if not limited:
-        steps += [("distinct", ()), ("dropDuplicates", ()), ("orderBy", tuple(some))]
-        column = random.choice(columns)
-        steps.append(("where", (f"{column} IS NOT NULL",)))
-        steps.append(("filter", (F.col(column).isNotNull() | F.col(column).isNull(),)))
-        if condition.split()[0] in columns:
-            steps += 3 * [("where", (condition,))]
-    return random.choice(steps)
+    refuse_other_chains(spark, draw_program(random, most_rows=60), random, when="always")
 
 
 def test_as_often_as_the_rows_are_there(edges: DataFrame) -> None:

@@ -27,14 +27,16 @@ SECONDS = 1800
 
 
 @pytest.fixture(scope="module")
-def output(spark: SparkSession) -> dict[str, str]:
-    """By case what the script said of it; by "" what Spark and Python said if it broke off."""
+def output(spark: SparkSession, request: pytest.FixtureRequest) -> dict[str, str]:
+    """By case asked for what the script said of it; by "" what Spark and Python said if it broke off."""
     # Variables of the classic session would reach the other one.
     inherited = {
         name: value for name, value in child_environment().items() if not name.startswith("PYSPARK_")
     }
+    here = (item for item in request.session.items if item.path == request.path)
+    cases = [item.callspec.params["case"] for item in here if isinstance(item, pytest.Function)]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), connect_address()],
+        [sys.executable, str(SCRIPT), connect_address(), *cases],
         env=inherited,
         capture_output=True,
         text=True,
@@ -48,6 +50,7 @@ def output(spark: SparkSession) -> dict[str, str]:
     return said
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("case", [case.__name__ for case in CASES])
 def test_differential_connect(output: dict[str, str], case: str) -> None:
     if case not in output:

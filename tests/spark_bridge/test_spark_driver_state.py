@@ -72,6 +72,7 @@ def first_edges() -> set[Edge]:
     return {(row["src"], row["dst"]) for row in table.to_pylist()}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("number", range(len(SELECTS)))
 def test_oracle_selects_of_every_kind_follow(spark: SparkSession, tmp_path: Path, number: int) -> None:
     """Equal rows count: tables have each as often as DuckDB, and changes say by how many that differs."""

@@ -28,6 +28,7 @@ def database(tables: Tables) -> lftj.Database:
     return database
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("statement", CORPUS, ids=lambda s: s.name)
 def test_once(tables: Tables, database: lftj.Database, statement: Statement) -> None:
     try:

@@ -14,7 +14,7 @@ import datetime
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -260,12 +260,12 @@ CASES = (
 )
 
 
-def main(address: str) -> int:
+def main(address: str, wanted: Sequence[str]) -> int:
     from support.spark_session import connect_session
 
     spark = connect_session(address)
     failed = 0
-    for case in CASES:
+    for case in (case for case in CASES if case.__name__ in wanted):
         try:
             case(spark)
             said = "ok"
@@ -278,4 +278,4 @@ def main(address: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

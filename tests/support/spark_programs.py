@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_bridge import MaintainedJoin, join
 
@@ -257,6 +258,50 @@ def refuse_differences(spark: SparkSession, drawn: SparkProgram) -> None:
         assert found_rows(joined(where=drawn.condition)) == some, drawn
         assert found_rows(joined(where=drawn.condition, columns=drawn.shown)) == shown, drawn
     assert types[0] == types[1], drawn
+
+
+def refuse_other_chains(spark: SparkSession, drawn: SparkProgram, random: Random, **options: Any) -> None:
+    """What is asked of a join's DataFrame by methods is what Spark's methods find in its rows.
+
+    Rows are there as often; of what a limit leaves so many, and of those that are there without it.
+    """
+    found = join(drawn.rule, drawn.frames(spark), nulls="keep", partitions=2, **options)
+    rows = spark.createDataFrame(found.collect(), found.schema)
+    unlimited, limited, done = rows, False, []
+    for _ in range(random.randint(2, 5)):
+        name, args = _drawn_step(random, rows.columns, drawn, limited)
+        done.append((name, args))
+        found, rows = getattr(found, name)(*args), getattr(rows, name)(*args)
+        assert found.columns == rows.columns, (drawn, done)
+        if name == "limit":
+            limited = True
+        else:
+            unlimited = getattr(unlimited, name)(*args)
+    expected, there = found_rows(rows), found_rows(found)
+    if limited:
+        assert there.total() == expected.total(), (drawn, done)
+        assert there <= found_rows(unlimited), (drawn, done)
+    else:
+        assert there == expected, (drawn, done)
+
+
+def _drawn_step(
+    random: Random, columns: list[str], drawn: SparkProgram, limited: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """A method's name and its arguments; ``limited``: a limit was asked before, so not all rows are known."""
+    some = random.sample(columns, random.randint(1, len(columns)))
+    steps: list[tuple[str, tuple[Any, ...]]] = [("select", tuple(some)), ("select", (some,))]
+    if len(some) < len(columns):
+        steps.append(("drop", tuple(some)))
+    steps.append(("limit", (random.randint(0, 9),)))
+    if not limited:
+        steps += [("distinct", ()), ("dropDuplicates", ()), ("orderBy", tuple(some))]
+        column = random.choice(columns)
+        steps.append(("where", (f"{column} IS NOT NULL",)))
+        steps.append(("filter", (F.col(column).isNotNull() | F.col(column).isNull(),)))
+        if drawn.condition.split()[0] in columns:
+            steps += 3 * [("where", (drawn.condition,))]
+    return random.choice(steps)
 
 
 def refuse_other_batches(

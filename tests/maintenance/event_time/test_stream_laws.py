@@ -158,6 +158,7 @@ def _gather(into: set[Any], table: pa.Table) -> None:
     into.update(zip(*table.drop_columns("weight").to_pydict().values(), strict=True))
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stages"])
 def test_what_closes_is_what_the_whole_history_says(strategy: str, many: bool) -> None:

@@ -117,6 +117,7 @@ def test_what_is_put_again_is_passed_over(service: FlightService) -> None:
             put([3], version=10, writer="x", relation="n")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", [*SINK_POINTS, *FOLDER_POINTS[:2]])
 def test_killed_at_each_point_the_relation_is_the_head(
     lives: Killer, service: FlightService, tmp_path: Path, point: str
@@ -150,6 +151,7 @@ def test_killed_at_random_each_version_is_put_once(
         assert kept(of(service), "ends") == kept(workspace, "ends")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", ["", FOLDER_POINTS[1]])
 def test_a_server_that_is_killed_and_comes_back(tmp_path: Path, point: str) -> None:
     """At random, or where it has the change and has not acknowledged it."""

@@ -156,6 +156,7 @@ def held(name: str, server: Server, cluster: Cluster, table: str, folder: Path) 
     return +there
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("name", "point"), PARTS)
 def test_killed_at_each_point_the_sink_is_the_head(
     lives: Killer, server: Server, cluster: Cluster, table: str, tmp_path: Path, name: str, point: str
@@ -192,6 +193,7 @@ def test_a_topic_has_each_row_under_one_key_though_it_is_begun_again(
         assert held("kafka", server, cluster, table, tmp_path) == head(workspace, "pair")
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("name", ["postgres", "kafka", "parquet", "delta"])
 def test_killed_at_random_from_a_source_to_a_sink(
     lives: Killer, server: Server, cluster: Cluster, table: str, tmp_path: Path, name: str

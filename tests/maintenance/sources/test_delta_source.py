@@ -97,6 +97,7 @@ def test_an_update_whose_feed_lacks_equal_rows_is_read_from_the_table(path: str)
     assert kept(workspace, "edges") == {(3, 3): 1, (3, 4): 2, (4, 7): 1, (5, 7): 1}
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_each_point_nothing_is_lost_or_doubled(
     lives: Killer, path: str, tmp_path: Path, point: str

@@ -99,6 +99,7 @@ def test_envelopes_of_debezium(cluster: Cluster, topic: str, has_key: bool) -> N
             pulled(workspace, made)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_each_point_each_message_is_in_once(
     lives: Killer, cluster: Cluster, topic: str, tmp_path: Path, point: str

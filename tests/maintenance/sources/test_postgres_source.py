@@ -150,6 +150,7 @@ def test_a_transaction_is_never_split_and_some_that_wait_are_one_commit(upstream
     is_equal(workspace, upstream)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_each_point_nothing_is_lost_or_doubled(
     lives: Killer, upstream: Upstream, tmp_path: Path, point: str

@@ -67,6 +67,7 @@ def elsewhere(act: Callable[[], object]) -> None:
 # -- at each line -----------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("change", [insert, many])
 @pytest.mark.parametrize("durability", KEPT)
 @pytest.mark.parametrize("is_asked_before", [True, False])

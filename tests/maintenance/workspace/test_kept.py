@@ -33,6 +33,7 @@ def folder(tmp_path: Path) -> Path:
 # -- opening again ------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("seed", range(4))
 def test_lives_with_many_openings(folder: Path, seed: int) -> None:
     """Closed or left open, with the image or without, with checkpoints of every size."""
