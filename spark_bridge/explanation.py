@@ -39,6 +39,7 @@ from spark_bridge.placing.head_rule import HeadRule
 from spark_bridge.placing.key_sample import sampled_grids
 from spark_bridge.placing.known_sizes import IN_PROCESS, ONE_PROCESS
 from spark_bridge.placing.placing import InputNulls
+from spark_bridge.placing.read_columns import checked_keys
 from spark_bridge.placing.recursive_rule import RecursiveRule
 from spark_bridge.recursion.rounds import most_rounds
 from spark_bridge.recursion.step_rules import best_of
@@ -53,6 +54,7 @@ def explain(
     shares: Mapping[str, int] | None = None,
     nulls: InputNulls = "refuse",
     when: When = "cyclic",
+    key: Mapping[str, Sequence[str]] | None = None,
     where: Condition | Sequence[Condition] = (),
     columns: Sequence[str] | None = None,
     max_rounds: int | None = None,
@@ -64,7 +66,8 @@ def explain(
     else.  Raises as ``join`` does.
     """
     check_when(when)
-    whole = Joining(rule, relations, head, partitions, shares, nulls, when, checked_rounds(max_rounds))
+    rounds, keys = checked_rounds(max_rounds), checked_keys(key or {}, relations)
+    whole = Joining(rule, relations, head, partitions, shares, nulls, when, rounds, frozenset(keys))
     joining, asked = whole.narrowed(checked_asked(where, columns, None))
     text, frames = joining.heads(run_rounds=False)
     plans, n_partitions = text.plans(), joining.n_partitions

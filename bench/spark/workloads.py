@@ -134,7 +134,7 @@ def social() -> list[Workload]:
 
 def foreign_keys(sales: int) -> Workload:
     """Sales with two dimensions, grouped: a join without a cycle, which is Spark's own here too."""
-    body = "sale(s, product, _, customer, amount), product(product, kind), customer(customer, segment)."
+    body = "sale(_, product, _, customer, amount), product(product, kind), customer(customer, segment)."
     sql = (
         "SELECT kind, segment, count(*) AS n, sum(amount) AS total FROM sale s"
         " JOIN product p ON s.product = p.product JOIN customer c ON s.customer = c.customer"
@@ -217,9 +217,10 @@ def full() -> list[Workload]:
     return [
         triangles(*power_law, note=note),
         triangles("email-enron", "email-enron", 727_044, 1 / 1.2, sql=_PAIRS),
-        cliques("email-enron", "email-enron", 2_341_639, 5),
-        cliques("rmat-14-12", "RMAT 14/12", 16_391_052, 5),
-        triangles("rmat-16-12", "RMAT 16/12", 8_946_387, 5),
+        cliques("email-enron", "email-enron", 2_341_639, 15),
+        cliques("rmat-14-12", "RMAT 14/12", 16_391_052, 15),
+        triangles("rmat-16-12", "RMAT 16/12", 8_946_387, 8),
+        triangles("rmat-18-12", "RMAT 18/12", 45_937_900, 8, limit=120.0),
         *social(),
         foreign_keys(6_000_000),
         listing(*power_law),

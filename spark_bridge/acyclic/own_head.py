@@ -6,6 +6,7 @@ stats(a, count(), sum(b)) <- edge(a, b).     rows(a, b) <- edge(a, b), grouped b
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from lftj.errors import RuleError
@@ -43,6 +44,13 @@ class OwnHead:
     def has_no_cycle(self) -> bool:
         """Whether no body has one."""
         return all(body_is_acyclic(body) for rule in self.rows.rules for body in rule.checked.bodies)
+
+    @property
+    def meet_themselves(self) -> tuple[str, ...]:
+        """The relations that a body joins with themselves."""
+        bodies = [body for rule in self.rows.rules for body in rule.checked.bodies]
+        came = [Counter(atom.relation for atom in body.atoms) for body in bodies]
+        return tuple(dict.fromkeys(name for of in came for name, times in of.items() if times > 1))
 
     @property
     def joins(self) -> bool:

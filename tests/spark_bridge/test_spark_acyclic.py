@@ -83,19 +83,23 @@ def test_relations_with_a_key_are_not_made_distinct(spark: SparkSession) -> None
 
 def test_explain_says_who_joins_and_why(spark: SparkSession) -> None:
     edges = spark.sql(EDGES)
-    path = "n[a] = count() <- edge(a, b), edge(b, _)."
+    path = "m[a] = max(c) <- edge(a, b), edge(b, c)."
+    counted = "n[a] = count() <- edge(a, b), edge(b, _)."
     triangle = "tri(a, b, c) <- edge(a, b), edge(b, c), edge(a, c)."
     chain = "h(a, c) <- edge(a, b), edge(b, c), !edge(a, c)."
     half = "h(a, c) <- edge(a, b), edge(b, d), c = d + 1."
     said = {
-        (path, "cyclic"): "n(a, count), no cycle: by Spark's own operators",
+        (path, "cyclic"): "m(a, max), no cycle: by Spark's own operators",
         (path, "always"): "no cycle: if it joins by foreign keys Spark's own plan will be quicker",
         (half, "cyclic"): "no cycle, and by cells: values are computed",
+        (counted, "cyclic"): "no cycle, and by cells: 'edge' meets itself",
     }
     for (rule, when), text in said.items():
         shown = str(explain(rule, {"edge": edges}, partitions=2, when=when))  # type: ignore[arg-type]
         assert text in shown, shown
         assert ("sent:" in shown) == ("own operators" not in text)
+    keyed = explain(counted, {"edge": edges}, partitions=2, key={"edge": ["src", "dst"]})
+    assert "n(a, count), no cycle: by Spark's own operators" in str(keyed)
     assert "2 cells, planned once: b in 2 parts" in str(
         explain(path, {"edge": edges}, partitions=2, shares={"b": 2})
     )
