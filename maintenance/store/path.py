@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,6 +44,9 @@ _NOT_ESCAPED = "%:/?[]@!$&'()*+,;="
 
 _PASSWORD = re.compile(r"(?<=//)[^/@:]*:[^/@]*(?=@)")
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+_TRIES = 100
+"""To delete a folder: some for each of the threads and processes that write into it."""
 
 _UNREADABLE = "put it back, or start anew with another state path and checkpoint"
 _UNWRITABLE = "give a state path at which driver and workers may make files"
@@ -198,11 +202,12 @@ class StatePath:
         system, path = self._at(name)
         with self.writing(name, "deleted"), suppress(FileNotFoundError):
             if isinstance(system, fs.LocalFileSystem):
-                # Under another name first: nobody can make a file in it while it is being emptied.
+                # Under another name first: who looks for it while it is being emptied does not find it.
                 aside = f"{path}.{uuid4().hex}"
                 os.rename(path, aside)
-                path = aside
-            system.delete_dir(path)
+                _delete_all(aside)
+            else:
+                system.delete_dir(path)
 
     # -- errors ---------------------------------------------------------------
 
@@ -249,6 +254,21 @@ class StatePath:
         if isinstance(system, fs.LocalFileSystem):
             system = fs.LocalFileSystem(use_mmap=True)
         return system, root.rstrip("/")
+
+
+def _delete_all(folder: str) -> None:
+    """Delete a local folder that nobody finds any more.
+
+    Who found it before is still making a file in it, once: then it is not empty where it should be.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or not tries_left:
+                raise
+        else:
+            return
 
 
 def _cause(error: Exception) -> str:

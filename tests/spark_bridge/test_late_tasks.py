@@ -6,11 +6,13 @@ driver does its part.  Whose try can't be in progress any more is swept, and nob
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -165,6 +167,25 @@ def test_dropped_while_many_write(tmp_path: Path, repetition: int) -> None:
     for thread in threads:
         thread.join()
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("n_late", [1, 5])
+def test_dropped_while_files_are_made_that_have_found_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_late: int
+) -> None:
+    """Each time that the folder has been emptied, another file is there."""
+    store = StateStore(tmp_path)
+    token = store.begin(1)
+    rmdir, left = os.rmdir, [*range(n_late)]
+
+    def late(path: str, **options: Any) -> None:
+        if left and token in str(path):
+            Path(path, f"late{left.pop()}").touch()
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", late)
+    store.drop(token)
+    assert left == [] and [*(tmp_path / "data").iterdir()] == []
 
 
 def test_a_second_try_of_a_task_of_a_batch_that_was_committed(make_store: MakeStore) -> None:
