@@ -147,12 +147,14 @@ def test_differential_joins_and_sql_find_the_same(key: str, files: dict[str, str
         assert row.figures["shuffle partitions"] in (2, 3)
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("key", ["lftj", "spark"])
 def test_differential_cliques_and_listing(key: str, files: dict[str, str]) -> None:
     for workload in spark_workloads.quick()[1:3]:
         assert answer(workload, key, files) == workload.expected
 
 
+@pytest.mark.in_turns
 def test_differential_social_queries_on_a_small_part_of_the_data(tmp_path: Path) -> None:
     knows = {(a, b) for a in range(12) for b in range(12) if a != b and (a * b) % 3 != 1}
     tables = {

@@ -36,6 +36,7 @@ def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.in_turns
 def test_the_shell_warms_up_and_nothing_is_left_to_compile(warmed: Path) -> None:
     """It reaches every kernel, and a wide mix of work behind it has each for one signature."""
     done = run(str(TESTS / "support" / "mixed_work.py"), *OF_TWO_TYPES)

@@ -294,6 +294,7 @@ def large(folder: Path) -> str:
     return "edge=dense.parquet"
 
 
+@pytest.mark.in_turns
 @pytest.mark.usefixtures("warmed")
 @pytest.mark.parametrize(
     ("number", "rule"),

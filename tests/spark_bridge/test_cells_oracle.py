@@ -67,6 +67,7 @@ def test_oracle_rules(
     compare_with_reference(data.draw(scenarios(most_atoms, nulls=True)), partitions, choose, random)
 
 
+@pytest.mark.in_turns
 @settings(max_examples=N_EXAMPLES)
 @ways
 def test_oracle_programs(partitions: int, choose: ChooseGrids, random: Random, data: st.DataObject) -> None:

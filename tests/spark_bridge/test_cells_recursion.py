@@ -251,6 +251,7 @@ def random_change(random: Random, relation: str, of: set[Row]) -> pa.Table:
     return signed_table(pa.table(columns, [f"c{n}" for n in range(ARITIES[relation])]), weights)
 
 
+@pytest.mark.in_turns
 def test_oracle_of_kept_heads_batches_insert_and_erase(tmp_path: Path) -> None:
     """After each batch the head is what the reference finds, and its changes lead there."""
     seen = Counter[str]()

@@ -52,6 +52,7 @@ ONE_CELL: dict[str, int] = {}
 # -- the same as computed anew ------------------------------------------------------
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize("partitions", [1, 4])
 def test_differential_triangles_follow(spark: SparkSession, tmp_path: Path, partitions: int) -> None:
     followed = Followed(spark, tmp_path, TRIANGLES, {"e": edges(300, 25)}, {"partitions": partitions})
@@ -72,6 +73,7 @@ def test_differential_triangles_follow(spark: SparkSession, tmp_path: Path, part
     same_rows(followed.joined.table(), joined.toArrow())
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_differential_strata_follow(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """Head upon head, negation, several rules and several aggregates of one head, no key at all."""

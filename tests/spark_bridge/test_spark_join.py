@@ -145,6 +145,7 @@ def test_aggregates_over_partitions(spark: SparkSession) -> None:
     assert sums == {k: math.fsum(values[k::5]) for k in range(5)}
 
 
+@pytest.mark.in_turns
 def test_aggregates_that_are_rules_of_their_own(spark: SparkSession) -> None:
     rows = [(n % 4, n * 7 % 10, n % 3 * 0.5, "xyz"[n % 3]) for n in range(60)]
     table = pa.table(dict(zip("avws", map(list, zip(*rows, strict=True)), strict=True)) | {"i": range(60)})

@@ -81,6 +81,7 @@ def feed(spark: SparkSession, said: Sequence[tuple[str, Row]]) -> DataFrame:
     return frame(spark, [(*row, OPS[what]) for what, row in said], f"{SCHEMA}, op string")
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path: Path, where: str) -> None:
     followed = Followed(spark, tmp_path, where)
@@ -109,6 +110,7 @@ def test_oracle_feeds_follow_also_after_a_restart(spark: SparkSession, tmp_path:
         followed.opened(key={"orders": ["id", "state"]}, **placed(where, partitions=3))
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_second_rows_are_refused_and_nothing_changes(spark: SparkSession, tmp_path: Path, where: str) -> None:
     followed = Followed(spark, tmp_path, where)

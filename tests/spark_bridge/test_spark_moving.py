@@ -39,6 +39,7 @@ def is_moved(path: Path) -> bool:
     return not (path / "workspace").exists()
 
 
+@pytest.mark.in_turns
 def test_differential_a_state_moves_amid_its_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def edges(spark: SparkSession) -> DataFrame:
     return dense_edges(spark)
 
 
+@pytest.mark.in_turns
 def test_oracle_columns_and_limits_of_rows(spark: SparkSession, edges: DataFrame) -> None:
     given: dict[str, DataFrame] = {"edge": edges}
     whole = join(TRIANGLES, given, partitions=2)

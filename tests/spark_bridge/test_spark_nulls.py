@@ -185,6 +185,7 @@ def test_oracle_nulls_maintained(spark: SparkSession, tmp_path: Path, rule: str,
             assert found(joined.table()) == after
 
 
+@pytest.mark.in_turns
 def test_a_filtered_aggregate_of_nothing_is_null_whatever_the_inputs_hold(spark: SparkSession) -> None:
     """``nulls=`` is about the inputs; heads may hold NULL."""
     frame = spark.createDataFrame(pa.table({"a": [1, 1, 2], "b": [2, 3, 9]}))

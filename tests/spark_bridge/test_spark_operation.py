@@ -212,6 +212,7 @@ def test_a_state_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     assert not state.exists()
 
 
+@pytest.mark.in_turns
 def test_a_package_that_workers_do_not_have(spark: SparkSession, tmp_path: Path) -> None:
     joined = joined_at(spark, tmp_path / "state")
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['numba'] = None\n")

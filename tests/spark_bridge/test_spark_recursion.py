@@ -79,6 +79,7 @@ def test_oracle_a_column_that_stays_is_cut(spark: SparkSession) -> None:
     assert "s the same in each rule: a cell goes round by itself" in told and "s in 3 parts" in told
 
 
+@pytest.mark.in_turns
 def test_oracle_a_head_by_rounds(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     edges = some_edges()
     expected = closure(edges)

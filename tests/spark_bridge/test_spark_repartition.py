@@ -65,6 +65,7 @@ def test_planned_again_it_holds_and_follows_the_same(spark: SparkSession, tmp_pa
         MaintainedJoin(RULE, relations, state=tmp_path / "state", partitions=2)
 
 
+@pytest.mark.in_turns
 def test_a_batch_plans_again_where_rows_have_left_the_plan(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,7 @@ def test_heads_have_one_state_and_one_version(spark: SparkSession, tmp_path: Pat
         )
 
 
+@pytest.mark.in_turns
 @pytest.mark.parametrize(("where", "selects"), [("driver", SELECTS | KEPT), ("executors", KEPT)])
 def test_oracle_selects_over_one_copy_of_the_relations(
     spark: SparkSession, tmp_path: Path, where: str, selects: dict[str, str]

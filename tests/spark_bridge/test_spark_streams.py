@@ -140,6 +140,7 @@ def test_oracle_batches_of_a_stream(
             opened(spark, tmp_path, text, **{**options, "keep": "11m"})
 
 
+@pytest.mark.in_turns
 @PLACES
 def test_a_stream_of_batches_expires(spark: SparkSession, tmp_path: Path, where: str) -> None:
     """By `stream`, which goes on from its checkpoint."""

@@ -174,6 +174,7 @@ KINDS: tuple[tuple[st.SearchStrategy[Scenario], int], ...] = ((RULES, 10), (PROG
 """With the part of the examples that each gets: making a first version takes longest, batches little."""
 
 
+@pytest.mark.in_turns
 def test_differential_batches_change_the_head_as_transactions_do() -> None:
     seen: Counter[str] = Counter()
     for strategy, part in KINDS:

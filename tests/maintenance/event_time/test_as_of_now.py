@@ -343,6 +343,7 @@ for line in sys.stdin.read().splitlines():
 """
 
 
+@pytest.mark.in_turns
 def test_killed_at_any_point_all_of_a_program_is_there_or_nothing(tmp_path: Path) -> None:
     program = f"{VOLUME} {RULE}"
     for number, _ in enumerate(FOLDER_POINTS):

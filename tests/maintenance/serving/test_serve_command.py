@@ -42,6 +42,7 @@ def insert(client: flight.FlightClient, numbers: range) -> int:
     return version
 
 
+@pytest.mark.in_turns
 def test_what_was_acknowledged_outlives_kills(folder: Path) -> None:
     for number in range(KILLS):
         with serving(folder) as (process, address), flight.connect(address) as client:

@@ -225,6 +225,7 @@ def out(folder: Path) -> set[tuple[int, int]]:
     return rows
 
 
+@pytest.mark.in_turns
 def test_a_pipeline_goes_on_through_kills_until_it_is_told_to_end(file: Path) -> None:
     chosen, edges = random.Random(1), {(1, 2), (2, 3)}
     (file.parent / "views/hop.sql").write_text(VIEW.replace("SELECT", "SELECT DISTINCT"))

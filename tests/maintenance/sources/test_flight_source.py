@@ -129,6 +129,7 @@ def test_killed_at_random_while_the_other_goes_on(
         assert kept(workspace, "ends") == kept(of(service), "ends")
 
 
+@pytest.mark.in_turns
 def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
     chosen, workspace = random.Random(8), Workspace()
     upstream(tmp_path / "up").close()

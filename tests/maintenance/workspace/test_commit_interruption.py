@@ -265,6 +265,7 @@ def inject(scene: Scene, run: Callable[[Scene], None], lines: Lines) -> None:
         raise
 
 
+@pytest.mark.in_turns
 def test_signals_at_random_moments() -> None:
     """Ctrl-C comes out of a commit as KeyboardInterrupt or not at all, and what is published is told."""
     scene = Scene(9)

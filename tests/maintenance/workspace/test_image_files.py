@@ -197,6 +197,7 @@ def test_a_process_killed_at_any_step_leaves_an_image(tmp_path: Path) -> None:
     assert len(lines) > 20
 
 
+@pytest.mark.in_turns
 @pytest.mark.compiled
 def test_a_process_killed_at_random_moments_leaves_an_image(tmp_path: Path) -> None:
     child = """
