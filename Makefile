@@ -2,7 +2,7 @@
 #
 #   make demo    a cyclic join over a large graph, DuckDB beside it
 #   make test    lint, type check, the kernels without compiler and with bounds checks, all other tests, doctests;
-#                of tests with many long cases a third a day: TURN=all takes all of them
+#                of tests with many or long cases a third a day: TURN=all takes all of them
 #   make lint    ruff and mypy alone
 #   make kernels lint and types while the kernels are compiled, with bounds checks and without
 #   make bench   the benchmarks; results, plots and the machine's description go to bench/results/

@@ -1,4 +1,4 @@
-"""Cases that take turns: of many like one another each run of ``make test`` takes a third, of three days all.
+"""Cases that take turns: of many or long ones each run of ``make test`` takes a third, of three days all.
 
 Marked ``in_turns`` are tests whose cases together take seconds.  ``LFTJ_TURN`` says whose turn it is, 0, 1 or
 2; ``make test`` gives the day's, ``make test TURN=all`` and whoever calls pytest have all cases.  What a turn
