@@ -291,9 +291,8 @@ class Joining:
                 except OnlyCells as reason:
                     found[name] = f"no cycle, and by cells: {reason}"
                 else:
-                    paths = self._counted_paths(head) if by_own else None
                     alone = OWN_IS_QUICKER if head.joins else "no cycle, and no join"
-                    found[name] = (paths or BY_OWN) if by_own else alone
+                    found[name] = (self._counted_paths(head) or BY_OWN) if by_own else alone
         return found
 
     def _counted_paths(self, head: OwnHead) -> str | None:
